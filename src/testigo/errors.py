@@ -1,0 +1,301 @@
+"""Every error that testigo raises: one tree, one code each, one remedy.
+
+A refusal is raised; "nothing to claim" is a value. The HTTP status and the exit status of the
+command line belong to the class, so that every door answers alike (spec model.md, *Errors*).
+
+    Error
+    ├── Invalid              the caller's input; nothing was done
+    │   ├── PayloadInvalid, PayloadTooLarge
+    │   └── CursorInvalid
+    ├── Conflict             the world is not as the caller thought; nothing was done
+    │   ├── KeyConflict, ActionIdCollision, ReceiptExpired
+    │   ├── RevisionMismatch, StateConflict, Terminal
+    │   ├── LeaseLost, EpochStale
+    │   └── SessionReplaced, SessionBusy
+    ├── Missing              NotFound, CursorTooOld
+    ├── Busy                 retryable: the same command may succeed later
+    │   ├── KeyBusy
+    │   └── AuthorityUnavailable
+    └── Broken               the installation needs a hand: SchemaMismatch, IsolationUnsupported,
+                             EmbeddedUnusable, BlobCorrupt, ConnectionUnsupported
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+__all__ = [
+    "ActionIdCollision",
+    "AuthorityUnavailable",
+    "BlobCorrupt",
+    "Broken",
+    "Busy",
+    "Conflict",
+    "ConnectionUnsupported",
+    "CursorInvalid",
+    "CursorTooOld",
+    "EmbeddedUnusable",
+    "EpochStale",
+    "Error",
+    "Invalid",
+    "IsolationUnsupported",
+    "KeyBusy",
+    "KeyConflict",
+    "LeaseLost",
+    "Missing",
+    "NotFound",
+    "PayloadInvalid",
+    "PayloadTooLarge",
+    "ReceiptExpired",
+    "RevisionMismatch",
+    "SchemaMismatch",
+    "SessionBusy",
+    "SessionReplaced",
+    "StateConflict",
+    "Terminal",
+]
+
+
+class Error(Exception):
+    """The root of every error that testigo raises.
+
+    `code` never changes between releases; `remedy` is a sentence that says what to do; `field`
+    and `limit` name the part of the input that was refused and the bound that it broke; `facts`
+    are further named values, safe to show (never a payload, never a secret).
+    """
+
+    code: ClassVar[str] = "ERROR"
+    http_status: ClassVar[int] = 500
+    exit_status: ClassVar[int] = 10
+    remedy: str = "Report it: an error without a code of its own should not reach you."
+
+    def __init_subclass__(
+        cls,
+        *,
+        code: str | None = None,
+        remedy: str | None = None,
+        http_status: int | None = None,
+        exit_status: int | None = None,
+    ) -> None:
+        super().__init_subclass__()
+        if code is not None:
+            cls.code = code
+        if remedy is not None:
+            cls.remedy = remedy
+        if http_status is not None:
+            cls.http_status = http_status
+        if exit_status is not None:
+            cls.exit_status = exit_status
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        field: str | None = None,
+        limit: str | None = None,
+        remedy: str | None = None,
+        **facts: Any,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.field = field
+        self.limit = limit
+        self.facts = facts
+        if remedy is not None:
+            self.remedy = remedy
+
+    def __str__(self) -> str:
+        where = f" [field: {self.field}]" if self.field else ""
+        bound = f" [limit: {self.limit}]" if self.limit else ""
+        return f"{self.code}: {self.message}{where}{bound} {self.remedy}"
+
+
+class Invalid(
+    Error,
+    code="INVALID",
+    http_status=422,
+    exit_status=11,
+    remedy="Correct the named field and send the command again.",
+):
+    """The input breaks a stated limit. Nothing was written."""
+
+
+class PayloadInvalid(
+    Invalid,
+    code="PAYLOAD_INVALID",
+    remedy="Send strict JSON: no NaN or infinity, no NUL, no lone surrogate, no duplicate key.",
+):
+    """A payload, output or checkpoint is not JSON that can be kept exactly."""
+
+
+class PayloadTooLarge(
+    Invalid,
+    code="PAYLOAD_TOO_LARGE",
+    http_status=413,
+    remedy="Store the bytes as a blob and put the blob's digest in their place.",
+):
+    """A document is larger than what is kept inline (256 KiB)."""
+
+
+class CursorInvalid(
+    Invalid, code="CURSOR_INVALID", remedy="Start again without a cursor, or use one as it was returned."
+):
+    """A cursor was not made by the read it was given to."""
+
+
+class Conflict(
+    Error,
+    code="CONFLICT",
+    http_status=409,
+    exit_status=12,
+    remedy="Read the current state and decide again.",
+):
+    """The world is not as the command assumed. Nothing was written."""
+
+
+class KeyConflict(
+    Conflict,
+    code="KEY_CONFLICT",
+    remedy="Use another key for other work, or resubmit exactly what was submitted first.",
+):
+    """A submission key already names a job that was asked for with other content (spec D-01)."""
+
+
+class ActionIdCollision(
+    Conflict,
+    code="ACTION_ID_COLLISION",
+    remedy="Use a new action id whenever the content of a command changes.",
+):
+    """An action id was used before with other content (spec B-04)."""
+
+
+class ReceiptExpired(
+    Conflict,
+    code="RECEIPT_EXPIRED",
+    http_status=410,
+    remedy="Look at the job itself: the receipt is pruned, so the command was not executed again.",
+):
+    """The command is older than the receipts that are kept, so it is refused (spec P-04)."""
+
+
+class RevisionMismatch(
+    Conflict, code="REVISION_MISMATCH", remedy="Read the row again and repeat the change on its new revision."
+):
+    """The expected revision is not the current one (spec B-05)."""
+
+
+class StateConflict(
+    Conflict, code="STATE_CONFLICT", remedy="Read the job's state; the command does not apply to it."
+):
+    """The transition table has no such edge from the job's state."""
+
+
+class Terminal(
+    StateConflict, code="TERMINAL", remedy="A finished job never changes; reprocess it to run it again."
+):
+    """The job has ended, and what has ended does not change (spec A-06)."""
+
+
+class LeaseLost(
+    Conflict, code="LEASE_LOST", remedy="Stop the work: another run owns the job, or nobody does."
+):
+    """The caller does not hold the lease it names (spec D-03)."""
+
+
+class EpochStale(
+    LeaseLost, code="EPOCH_STALE", remedy="Stop the work: the job was granted again at a higher epoch."
+):
+    """The caller's epoch is not the job's (spec P-15)."""
+
+
+class SessionReplaced(
+    Conflict,
+    code="SESSION_REPLACED",
+    remedy="Stop: another process took this agent's place. Open a new session to work again.",
+):
+    """The session is no longer open: it was replaced, closed or declared dead (spec P-16)."""
+
+
+class SessionBusy(
+    Conflict,
+    code="SESSION_BUSY",
+    remedy="Wait until the agent's live session ends, choose another name, or open with replace.",
+):
+    """The agent's name is exclusive and its session lives (spec P-21)."""
+
+
+class Missing(
+    Error, code="MISSING", http_status=404, exit_status=13, remedy="Check the id; it may have been pruned."
+):
+    """What the command names is not there."""
+
+
+class NotFound(Missing, code="NOT_FOUND"):
+    """No such job, session, stream or parent."""
+
+
+class CursorTooOld(
+    Missing,
+    code="CURSOR_TOO_OLD",
+    http_status=410,
+    remedy="Begin again from the stream's floor; what lies below it was pruned.",
+):
+    """The stream no longer holds the events after this cursor (spec B-10, P-27)."""
+
+
+class Busy(
+    Error, code="BUSY", http_status=503, exit_status=14, remedy="Send the same command again in a moment."
+):
+    """A passing hindrance: the same command, with the same action id, may succeed later."""
+
+
+class KeyBusy(
+    Busy, code="KEY_BUSY", remedy="Another transaction holds this key; send the same command again."
+):
+    """A wait for a key, receipt or row took longer than its lock timeout (spec P-08)."""
+
+
+class AuthorityUnavailable(
+    Busy,
+    code="AUTHORITY_UNAVAILABLE",
+    remedy="Check that PostgreSQL runs and can be reached; the command may be sent again unchanged.",
+):
+    """The database did not answer, however often it was tried; whether it acted is not known."""
+
+
+class Broken(
+    Error,
+    code="BROKEN",
+    http_status=500,
+    exit_status=15,
+    remedy="Follow the message; the installation needs a hand.",
+):
+    """The installation, not the command, is at fault."""
+
+
+class SchemaMismatch(Broken, code="SCHEMA_MISMATCH", remedy="Run the migrations: Database.migrate()."):
+    """The database's schema and this code do not fit each other."""
+
+
+class IsolationUnsupported(
+    Broken,
+    code="ISOLATION_UNSUPPORTED",
+    remedy="ALTER ROLE <role> SET default_transaction_isolation = 'read committed';",
+):
+    """The role's default transaction isolation is not READ COMMITTED (spec P-02)."""
+
+
+class EmbeddedUnusable(Broken, code="EMBEDDED_UNUSABLE"):
+    """The embedded server cannot be started on this directory or machine."""
+
+
+class BlobCorrupt(Broken, code="BLOB_CORRUPT", remedy="Restore the blob from a backup; its bytes have changed."):
+    """A blob's bytes do not have the digest that names them."""
+
+
+class ConnectionUnsupported(
+    Invalid,
+    code="CONNECTION_UNSUPPORTED",
+    remedy="Pass a SQLAlchemy Session or Connection (sync or async), a psycopg 3 connection, or Django's.",
+):
+    """The caller's connection is of a kind that cannot be used safely."""

@@ -1,0 +1,103 @@
+"""The defaults of the engine, one frozen dataclass per concern.
+
+Everything that has a default has it here and nowhere else; the reference shows this file as a
+table. Units are in the names. What the user may set is read from `TESTIGO_*` variables by the
+door that needs it (`TESTIGO_URL`, `TESTIGO_SCHEMA`, `TESTIGO_KEYS`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["CONTRACT", "LIMITS", "RETENTION", "SESSIONS", "STORE", "Contract", "Limits", "Retention", "Sessions", "Store"]
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """What a job promises and may cost, unless its submission says otherwise (spec model.md)."""
+
+    attempts: int = 3
+    timeout_seconds: float = 120.0
+    backoff_first_seconds: float = 2.0
+    backoff_cap_seconds: float = 600.0
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on what comes from outside; each refusal names the one it broke."""
+
+    inline_bytes_max: int = 256 * 1024
+    """A payload, an output or a checkpoint, each, as UTF-8."""
+    json_depth_max: int = 64
+    name_chars_max: int = 200
+    """A queue, kind, client, agent, actor, stream or tag."""
+    key_bytes_max: int = 512
+    """A submission key, as UTF-8: it lives in an index."""
+    action_chars_max: int = 200
+    text_bytes_max: int = 16 * 1024
+    """An error, a reason or a note: text from outside is cut to this, never refused."""
+    tags_max: int = 32
+    parents_max: int = 1_000
+    batch_max: int = 10_000
+    """Rows of one submit, settle or control command."""
+    claim_max: int = 400
+    answer_bytes_max: int = 64 * 1024
+    """What a statement that holds locks may send back (spec P-10)."""
+    page_max: int = 1_000
+    attempts_max: int = 1_000
+    seconds_max: float = 366 * 86_400.0
+    """A timeout, a backoff, a delay budget or a wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """How ownership is timed (spec P-18, P-19). All on monotonic clocks."""
+
+    term_seconds: float = 15.0
+    term_seconds_min: float = 2.0
+    beats_per_term: int = 5
+    stop_after_terms: float = 0.6
+    """The holder stops itself when its last good renewal is older than this share of the term."""
+    clock_drift: float = 0.01
+    """rho of P-19: how far two monotonic clocks may run apart, as a share."""
+    kill_seconds: float = 0.5
+    """kill_time of P-19: from the decision to stop until the last runner is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long what has ended is kept, in days."""
+
+    jobs_days: int = 30
+    events_days: int = 30
+    receipts_days: int = 7
+    tombstones_days: int = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """How the engine meets its database."""
+
+    schema: str = "testigo"
+    pool_size: int = 5
+    lock_timeout_seconds: float = 5.0
+    """A wait on a key, receipt, row or head; after it, KEY_BUSY (spec P-08)."""
+    idle_in_transaction_seconds: float = 5.0
+    """Before the server ends a transaction of ours that holds locks while idle (spec P-10)."""
+    tries: int = 8
+    """How often a command is sent before AUTHORITY_UNAVAILABLE."""
+    retry_first_seconds: float = 0.05
+    retry_cap_seconds: float = 2.0
+    sweep_rows: int = 1_000
+    """Rows that an admission, a promotion, an expiry or a prune moves in one statement."""
+    wake_seconds: float = 0.01
+    """Wake-ups of one process and stream are sent at most this often."""
+    poll_seconds: float = 1.0
+
+
+CONTRACT = Contract()
+LIMITS = Limits()
+SESSIONS = Sessions()
+RETENTION = Retention()
+STORE = Store()
