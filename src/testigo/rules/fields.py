@@ -1,0 +1,119 @@
+"""Checks of single values from outside, each of which refuses by field and limit.
+
+A name, a key, a moment, a span of time, a whole number, an id: everything that testigo stores to
+find or order things by is checked here once, before the store sees it (issue *Bad input*; field
+cases R45, R46). Text that is only kept for people is made fit instead of refused: see `text`.
+Every function returns the checked value and raises `Invalid`.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from uuid import UUID
+
+from testigo.errors import Invalid
+from testigo.settings import LIMITS
+
+__all__ = ["identifier", "key", "moment", "name", "seconds", "whole"]
+
+_UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+def name(value: object, *, field: str) -> str:
+    """A queue, kind, client, agent, actor, stream or tag: one line of 1 to 200 characters.
+
+    Refused: what is not a string, is empty, is too long, holds a control character, a line
+    separator or a lone surrogate, or begins or ends with white space.
+    """
+    text = _line(value, field)
+    if len(text) > LIMITS.name_chars_max:
+        raise Invalid(f"it is {len(text)} characters long", field=field, limit=f"{LIMITS.name_chars_max} characters")
+    return text
+
+
+def key(value: object, *, field: str) -> str:
+    """A submission key: as a name, but of 1 to 512 bytes of UTF-8 (it lives in an index; spec D-01)."""
+    text = _line(value, field)
+    size = len(text.encode())
+    if size > LIMITS.key_bytes_max:
+        raise Invalid(
+            f"it is {size} bytes long as UTF-8",
+            field=field,
+            limit=f"{LIMITS.key_bytes_max} bytes",
+            remedy="Use a digest of the long key as the key.",
+        )
+    return text
+
+
+def moment(value: object, *, field: str) -> datetime:
+    """A point in time, returned in UTC.
+
+    Refused: what is not a datetime, one without a time zone (it names no point in time), and one
+    outside the years 1970 to 9998 of UTC, so that every sum of a moment and a span exists.
+    """
+    if not isinstance(value, datetime):
+        raise Invalid(f"a datetime is needed, not {_kind(value)}", field=field)
+    if value.utcoffset() is None:
+        raise Invalid(
+            "the datetime has no time zone, so it names no point in time",
+            field=field,
+            remedy="Use an aware datetime, such as datetime.now(timezone.utc).",
+        )
+    try:
+        utc = value.astimezone(UTC)
+    except (OverflowError, ValueError):
+        utc = None
+    if utc is None or not 1970 <= utc.year <= 9998:
+        raise Invalid("the year is out of range", field=field, limit="1970 to 9998, in UTC")
+    return utc
+
+
+def seconds(value: object, *, field: str, zero: bool = True) -> float:
+    """A span of time in seconds: finite, not negative (with `zero=False`: above zero), at most 366 days."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Invalid(f"a number of seconds is needed, not {_kind(value)}", field=field)
+    if not 0 <= value <= LIMITS.seconds_max or (value == 0 and not zero):
+        least = "0" if zero else "more than 0"
+        limit = f"{least} to {LIMITS.seconds_max:.0f}"
+        raise Invalid("the number of seconds is out of range", field=field, limit=limit)
+    return float(value) + 0.0  # -0.0 becomes 0.0
+
+
+def whole(value: object, *, field: str, low: int, high: int) -> int:
+    """A whole number from `low` to `high`, both included; a bool and a float are not one."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise Invalid(f"a whole number is needed, not {_kind(value)}", field=field)
+    if not low <= value <= high:
+        raise Invalid("the number is out of range", field=field, limit=f"{low} to {high}")
+    return int(value)
+
+
+def identifier(value: object, *, field: str) -> UUID:
+    """A UUID, given as one or as its text of 36 characters."""
+    if isinstance(value, UUID):
+        return value
+    if isinstance(value, str) and _UUID.fullmatch(value):
+        return UUID(value)
+    raise Invalid(f"a UUID is needed, not {_kind(value)}", field=field, limit="36 characters, 8-4-4-4-12")
+
+
+def _line(value: object, field: str) -> str:
+    """One line of fit text, neither empty nor bordered by white space; of any length."""
+    if not isinstance(value, str):
+        raise Invalid(f"text is needed, not {_kind(value)}", field=field)
+    if not value:
+        raise Invalid("it is empty", field=field, limit="at least 1 character")
+    if found := _UNFIT.search(value):
+        raise Invalid(f"it holds the control character U+{ord(found[0]):04X} at {found.start()}", field=field)
+    if found := _SURROGATE.search(value):
+        raise Invalid(f"it holds the lone surrogate U+{ord(found[0]):04X} at {found.start()}", field=field)
+    if value != value.strip():
+        raise Invalid("it begins or ends with white space", field=field)
+    return str.__str__(value)
+
+
+def _kind(value: object) -> str:
+    return "nothing" if value is None else f"a value of type {type(value).__name__}"
