@@ -1,0 +1,99 @@
+"""The suite's frame: what a machine must have, and the servers that a run shares."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.machine import NEEDS, deselect_unmet, in_ci, unmet
+from tests.services import (
+    create_database,
+    drop_database,
+    embedded_bindir,
+    postgres15_bindir,
+    server_directory,
+)
+from tests.shared_server import run_directory, shared_server_url
+
+if TYPE_CHECKING:
+    from xdist.workermanage import WorkerController
+
+RUN = pytest.StashKey[Path]()
+DESELECTED = pytest.StashKey[list[str]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse an incomplete machine in CI; give the run its directory, one for all its processes."""
+    for need in NEEDS:
+        config.addinivalue_line("markers", f"{need.marker}: needs {need.what}")
+    if in_ci() and (missing := unmet()):
+        lines = "\n".join(f"  {need.what}, {need.why}: {need.remedy}" for need in missing)
+        raise pytest.UsageError(f"TESTIGO_CI=1, and this machine lacks\n{lines}")
+    config.stash[DESELECTED] = []
+    if hasattr(config, "workerinput"):
+        config.stash[RUN] = Path(config.workerinput["testigo_run"])
+    else:
+        stack = ExitStack()
+        config.stash[RUN] = stack.enter_context(run_directory())
+        config.add_cleanup(stack.close)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what this machine cannot run."""
+    deselected, lines = deselect_unmet(items)
+    config.hook.pytest_deselected(items=deselected)
+    config.stash[DESELECTED] = lines
+    if hasattr(config, "workeroutput"):
+        config.workeroutput["testigo_deselected"] = lines
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Name what was left out."""
+    for line in config.stash[DESELECTED]:
+        terminalreporter.write_line(line, yellow=True)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: WorkerController) -> None:
+    """Tell a worker process of pytest-xdist which run it belongs to."""
+    node.workerinput["testigo_run"] = str(node.config.stash[RUN])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: WorkerController) -> None:
+    """Learn from a worker process what was left out; each of them collects the same tests."""
+    node.config.stash[DESELECTED] = node.workeroutput.get("testigo_deselected", [])
+
+
+@pytest.fixture(scope="session")
+def server_url(pytestconfig: pytest.Config) -> str:
+    """The database `postgres` of a PostgreSQL 18 that the whole run shares (200 connections, no fsync)."""
+    return shared_server_url(pytestconfig.stash[RUN], "postgres18", embedded_bindir())
+
+
+@pytest.fixture(scope="session")
+def postgres15_url(pytestconfig: pytest.Config) -> str:
+    """The same of a PostgreSQL 15. A test that uses it is marked `needs_postgres15`."""
+    bindir = postgres15_bindir()
+    assert bindir is not None, "mark the test needs_postgres15"
+    return shared_server_url(pytestconfig.stash[RUN], "postgres15", bindir)
+
+
+@pytest.fixture
+def fresh_database(server_url: str) -> Iterator[str]:
+    """The URL of an empty database on the shared server, the test's own."""
+    name = f"test_{uuid.uuid4().hex}"
+    yield create_database(server_url, name)
+    drop_database(server_url, name)
+
+
+@pytest.fixture(name="server_directory")
+def fixture_server_directory() -> Iterator[Path]:
+    """A new directory in which a test can run a server of its own."""
+    with server_directory() as directory:
+        yield directory

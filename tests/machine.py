@@ -1,0 +1,98 @@
+"""What some tests need of the machine, and what becomes of them where it is lacking.
+
+A test says what it needs with a marker. On a user's machine the tests whose need is not met are
+deselected and named at the end of the run; with TESTIGO_CI=1 the run refuses to start instead, so
+that nothing goes untested in silence.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.services import pgbouncer_binary, postgres15_bindir
+
+__all__ = ["NEEDS", "Need", "deselect_unmet", "shared_data", "unmet"]
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A marker's name, what it stands for, why that may be lacking, the remedy, and whether it is here."""
+
+    marker: str
+    what: str
+    why: str
+    remedy: str
+    is_met: Callable[[], bool]
+
+
+def in_ci() -> bool:
+    """Whether everything must be there and every test must run."""
+    return os.environ.get("TESTIGO_CI") == "1"
+
+
+def shared_data() -> Path | None:
+    """The folder of reports and cases that the environment variable TESTIGO_SHARED names."""
+    named = os.environ.get("TESTIGO_SHARED")
+    return Path(named) if named and Path(named).is_dir() else None
+
+
+NEEDS = (
+    Need(
+        "needs_postgres15",
+        "PostgreSQL 15",
+        "which is not installed",
+        "apt install postgresql-15",
+        lambda: postgres15_bindir() is not None,
+    ),
+    Need(
+        "needs_pgbouncer",
+        "pgbouncer",
+        "which is not installed",
+        "apt install pgbouncer",
+        lambda: pgbouncer_binary() is not None,
+    ),
+    Need(
+        "needs_shared_data",
+        "the project's case data",
+        "which is not published",
+        "TESTIGO_SHARED names its folder",
+        lambda: shared_data() is not None,
+    ),
+    Need(
+        "needs_package_index",
+        "a package index",
+        "which is asked only when everything is tested",
+        "TESTIGO_CI=1",
+        in_ci,
+    ),
+)
+
+
+def unmet() -> list[Need]:
+    """The needs that this machine does not meet."""
+    return [need for need in NEEDS if not need.is_met()]
+
+
+def deselect_unmet(items: list[pytest.Item]) -> tuple[list[pytest.Item], list[str]]:
+    """Take the tests with an unmet need out of `items`; returns them, and a line for each such need."""
+    missing = {need.marker: need for need in unmet()}
+    counts: Counter[str] = Counter()
+    kept: list[pytest.Item] = []
+    deselected: list[pytest.Item] = []
+    for item in items:
+        lacks = [marker for marker in missing if item.get_closest_marker(marker)]
+        counts.update(lacks)
+        (deselected if lacks else kept).append(item)
+    items[:] = kept
+    return deselected, [_line(count, missing[marker]) for marker, count in counts.items()]
+
+
+def _line(count: int, need: Need) -> str:
+    tests = "1 test needs" if count == 1 else f"{count} tests need"
+    return f"deselected: {tests} {need.what}, {need.why}: {need.remedy}"
