@@ -8,7 +8,8 @@ their digests are taken over it. jsonb would rewrite it (1e2, -0.0, duplicate ke
 from __future__ import annotations
 
 import json
-from decimal import Decimal
+import sys
+from collections.abc import Callable, Iterable
 from typing import Any, NewType
 
 from testigo.errors import PayloadInvalid, PayloadTooLarge
@@ -21,7 +22,8 @@ Document = NewType("Document", str)
 """JSON text that is strict, storable and at most 256 KiB as UTF-8."""
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":"))
-_TEXT = frozenset({str})
+DIGITS_ALWAYS = sys.int_info.str_digits_check_threshold
+"""Digits of an integer that Python converts whatever its configured limit."""
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
@@ -35,9 +37,9 @@ def encode(value: object, *, field: str = "payload") -> Document:
     try:
         text = _ENCODER.encode(value)
         size = len(text) if text.isascii() else len(text.encode())
-    except (TypeError, ValueError, RecursionError) as error:  # ValueError: also NaN, surrogates, 4301 digits
+    except (TypeError, ValueError, RecursionError):  # a fault, or an integer of more digits than str() writes
         _refuse(find(value), field)
-        text = _written(value, field, error)
+        text = _written(value, field)
         size = len(text.encode())
     if size > LIMITS.inline_bytes_max:
         raise _too_large(size, field)
@@ -58,7 +60,7 @@ def parse(text: str, *, field: str = "payload") -> Document:
     if len(text) > LIMITS.inline_bytes_max:
         raise _too_large(len(text), field)
     try:
-        value = _loaded(text, object_pairs_hook=_object)
+        value = _loaded(text, parse_long=_unread, object_pairs_hook=_object)
     except json.JSONDecodeError as error:
         raise PayloadInvalid(
             f"it is not JSON: {error.msg} at line {error.lineno}, column {error.colno}",
@@ -77,23 +79,20 @@ def parse(text: str, *, field: str = "payload") -> Document:
 def decode(document: Document) -> Any:
     """The value that a document holds: dict, list, str, int, float, bool or None.
 
-    Integers are exact, however long: Python's limit on the digits of an int guards against
-    unbounded text, and a document is bounded. Floats are the nearest doubles to what the text says.
+    Integers are exact, however long: Python's limit on the digits of an int guards against text
+    without bounds, and a document has one. Floats are the doubles nearest to what the text says.
     """
-    return _loaded(document)
+    return _loaded(document, parse_long=_number)
 
 
-def _loaded(text: str, **hooks: Any) -> Any:
+def _loaded(text: str, *, parse_long: Callable[[str], int], **hooks: Any) -> Any:
+    """`json.loads`, with a reader of integers for text in which one exceeds Python's limit of digits."""
     try:
         return json.loads(text, **hooks)
     except json.JSONDecodeError:
         raise
-    except ValueError:  # an integer of more digits than Python converts by itself
-        return json.loads(text, parse_int=_exact, **hooks)
-
-
-def _exact(digits: str) -> int:
-    return int(Decimal(digits))
+    except ValueError:
+        return json.loads(text, parse_int=parse_long, **hooks)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -101,32 +100,66 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members if len(members) == len(pairs) else Duplicated(pairs)
 
 
+def _unread(_: str) -> int:
+    """Any integer is fit, so a check need not spend the time of reading a long one."""
+    return 0
+
+
+def _number(digits: str) -> int:
+    """The integer that digits write, halved until each part is within the limit that nobody can lower."""
+    if len(digits) <= DIGITS_ALWAYS:
+        return int(digits)
+    if digits.startswith("-"):
+        return -_number(digits[1:])
+    low = len(digits) // 2
+    scale: int = 10**low
+    return _number(digits[:-low]) * scale + _number(digits[-low:])
+
+
+def _digits(number: int) -> str:
+    """The digits of an integer of any length: `_number` the other way round."""
+    if number < 0:
+        return "-" + _digits(-number)
+    if number < 10**DIGITS_ALWAYS:
+        return str(number)
+    low = number.bit_length() * 3 // 20
+    above, below = divmod(number, 10**low)
+    return _digits(above) + _digits(below).zfill(low)
+
+
 def _plain(value: object, levels: int) -> bool:
-    """Whether all keys are exactly str and nothing nests deeper than `levels`; at the speed of C for flat values."""
-    if type(value) in _SCALARS:
+    """Whether every key is a plain str and nothing nests deeper than `levels`: what the text cannot show."""
+    items: Iterable[object]
+    if isinstance(value, dict):
+        for key in value:
+            if type(key) is not str:
+                return False
+        items = value.values()
+    elif isinstance(value, list | tuple):
+        items = value
+    else:
         return True
     if not levels:
         return False
-    if isinstance(value, dict):
-        if not _TEXT.issuperset(map(type, value)):
+    for item in items:
+        if type(item) in _SCALARS:
+            continue
+        if not _plain(item, levels - 1):
             return False
-        items: Any = value.values()
-    else:
-        items = value
-    return _SCALARS.issuperset(map(type, items)) or all(_plain(item, levels - 1) for item in items)
+    return True
 
 
-def _written(value: object, field: str, error: Exception) -> str:
-    """What the C encoder would not write though nothing is wrong with it: integers beyond Python's limit of digits."""
+def _written(value: object, field: str) -> str:
+    """JSON text of a value without fault, integers of any length included."""
     if isinstance(value, dict):
-        members = (f"{_ENCODER.encode(key)}:{_written(item, field, error)}" for key, item in value.items())
-        return "{" + ",".join(members) + "}"
+        return "{" + ",".join(f"{_ENCODER.encode(key)}:{_written(item, field)}" for key, item in value.items()) + "}"
     if isinstance(value, list | tuple):
-        return "[" + ",".join(_written(item, field, error) for item in value) + "]"
+        return "[" + ",".join(_written(item, field) for item in value) + "]"
     if isinstance(value, int) and not isinstance(value, bool):
-        if value.bit_length() > LIMITS.inline_bytes_max * 4:
-            raise _too_large(value.bit_length() // 4, field)
-        return str(Decimal(value))
+        least = value.bit_length() * 3 // 10
+        if least > LIMITS.inline_bytes_max:
+            raise _too_large(least, field)
+        return _digits(value)
     return _ENCODER.encode(value)
 
 
@@ -137,5 +170,5 @@ def _refuse(fault: Fault | None, field: str) -> None:
 
 def _too_large(size: int, field: str) -> PayloadTooLarge:
     return PayloadTooLarge(
-        f"the document takes {size} bytes or more", field=field, limit=f"{LIMITS.inline_bytes_max} bytes of UTF-8"
+        f"the document takes at least {size} bytes", field=field, limit=f"{LIMITS.inline_bytes_max} bytes of UTF-8"
     )

@@ -52,11 +52,15 @@ def moment(value: object, *, field: str) -> datetime:
     """A point in time, returned in UTC.
 
     Refused: what is not a datetime, one without a time zone (it names no point in time), and one
-    outside the years 1970 to 9998 of UTC, so that every sum of a moment and a span exists.
+    outside the years 1970 to 9998 of UTC, which leaves a year of room for sums with spans of time.
     """
     if not isinstance(value, datetime):
         raise Invalid(f"a datetime is needed, not {_kind(value)}", field=field)
-    if value.utcoffset() is None:
+    try:
+        offset = value.utcoffset()
+    except (NotImplementedError, OverflowError, TypeError, ValueError):  # a zone that knows no offset
+        offset = None
+    if offset is None:
         raise Invalid(
             "the datetime has no time zone, so it names no point in time",
             field=field,
@@ -64,10 +68,10 @@ def moment(value: object, *, field: str) -> datetime:
         )
     try:
         utc = value.astimezone(UTC)
-    except (OverflowError, ValueError):
+    except OverflowError:
         utc = None
     if utc is None or not 1970 <= utc.year <= 9998:
-        raise Invalid("the year is out of range", field=field, limit="1970 to 9998, in UTC")
+        raise Invalid("the datetime is out of range", field=field, limit="the years 1970 to 9998, in UTC")
     return utc
 
 

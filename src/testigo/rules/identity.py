@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import rfc8785
 
@@ -35,6 +35,7 @@ VERSION = 1
 """The `"v"` of every identity object: a change of any object's shape needs another."""
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _SORTED = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":"), sort_keys=True)
 
 
@@ -93,7 +94,7 @@ def digest(t: str, members: Mapping[str, object]) -> str:
     `members` names "v" or "t"."""
     if "v" in members or "t" in members:
         raise Invalid('"v" and "t" belong to the encoding', field="v" if "v" in members else "t")
-    return content_digest(canonical({"v": VERSION, "t": t, **members}))
+    return content_digest(_bytes({"v": VERSION, "t": t, **members}))
 
 
 def canonical(members: Mapping[str, object]) -> bytes:
@@ -103,33 +104,44 @@ def canonical(members: Mapping[str, object]) -> bytes:
     the fault for an integer beyond 2^53-1 (write it as a string), NaN, infinity, NUL, a lone surrogate,
     a key that is not a string, any type that JSON has not, and more than 64 levels.
     """
-    tree = dict(members)
-    if _plain(tree):
-        try:
-            return _SORTED.encode(tree).encode()
-        except UnicodeEncodeError:
-            pass  # a lone surrogate, which the search below names
+    return _bytes(dict(members))
+
+
+def _bytes(tree: dict[str, object]) -> bytes:
+    if _plain(tree, LIMITS.json_depth_max):
+        text = _SORTED.encode(tree)
+        if "\\u0000" not in text and (text.isascii() or not _SURROGATE.search(text)):
+            return text.encode()
     fault = find(tree, safe_integers=True)
     if fault is not None:
         raise Invalid(fault.problem, field=fault.path.removeprefix("."), limit=fault.limit)
     return rfc8785.dumps(tree)  # type: ignore[arg-type]  # its type is closed; `find` saw the tree
 
 
-def _plain(value: object, levels: int = LIMITS.json_depth_max) -> bool:
+def _plain(value: object, levels: int) -> bool:
     """Whether the C encoder, sorting by code point, writes RFC 8785 as it stands: no float, no integer beyond
-    2^53-1, no NUL, and no key outside ASCII (RFC 8785 sorts by UTF-16 units)."""
-    if isinstance(value, str):
-        return "\x00" not in value
-    if isinstance(value, int):
-        return -SAFE_INTEGER_MAX <= value <= SAFE_INTEGER_MAX
+    2^53-1, and no key outside ASCII (RFC 8785 sorts by UTF-16 units). It takes a fifth of the time."""
+    items: Iterable[object]
+    if not levels:
+        return False
     if isinstance(value, dict):
-        return levels > 0 and all(
-            isinstance(key, str) and key.isascii() and "\x00" not in key and _plain(item, levels - 1)
-            for key, item in value.items()
-        )
-    if isinstance(value, list | tuple):
-        return levels > 0 and all(_plain(item, levels - 1) for item in value)
-    return value is None
+        for key in value:
+            if type(key) is not str or not key.isascii():
+                return False
+        items = value.values()
+    elif isinstance(value, list | tuple):
+        items = value
+    else:
+        return False
+    for item in items:
+        if item is None or isinstance(item, str):
+            continue
+        if isinstance(item, int):
+            if not -SAFE_INTEGER_MAX <= item <= SAFE_INTEGER_MAX:
+                return False
+        elif not _plain(item, levels - 1):
+            return False
+    return True
 
 
 def _refuse_bare_text(texts: Sequence[str], field: str) -> None:
