@@ -17,7 +17,8 @@ command line belong to the class, so that every door answers alike (spec model.m
     │   ├── KeyBusy
     │   └── AuthorityUnavailable
     └── Broken               the installation needs a hand: SchemaMismatch, IsolationUnsupported,
-                             EmbeddedUnusable, BlobCorrupt, ConnectionUnsupported
+                             EmbeddedUnusable, KeysUnusable, BlobsUnusable, BlobCorrupt,
+                             ConnectionUnsupported
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ __all__ = [
     "ActionIdCollision",
     "AuthorityUnavailable",
     "BlobCorrupt",
+    "BlobsUnusable",
     "Broken",
     "Busy",
     "Conflict",
@@ -41,6 +43,7 @@ __all__ = [
     "IsolationUnsupported",
     "KeyBusy",
     "KeyConflict",
+    "KeysUnusable",
     "LeaseLost",
     "Missing",
     "NotFound",
@@ -287,6 +290,20 @@ class IsolationUnsupported(
 
 class EmbeddedUnusable(Broken, code="EMBEDDED_UNUSABLE"):
     """The embedded server cannot be started on this directory or machine."""
+
+
+class KeysUnusable(
+    Broken,
+    code="KEYS_UNUSABLE",
+    remedy="Make the folder 0700 and its files 0600, both owned by the account that runs testigo and no symlinks.",
+):
+    """The folder of keys cannot be trusted or written: others may read it, or it is not ours."""
+
+
+class BlobsUnusable(
+    Broken, code="BLOBS_UNUSABLE", remedy="See that the folder of blobs is writable and its disk has room."
+):
+    """The folder of blobs cannot be read or written. No part of a blob became visible."""
 
 
 class BlobCorrupt(Broken, code="BLOB_CORRUPT", remedy="Restore the blob from a backup; its bytes have changed."):

@@ -9,7 +9,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["CONTRACT", "LIMITS", "RETENTION", "SESSIONS", "STORE", "Contract", "Limits", "Retention", "Sessions", "Store"]
+__all__ = [
+    "CONTRACT",
+    "EMBEDDED",
+    "LIMITS",
+    "RETENTION",
+    "SESSIONS",
+    "STORE",
+    "Contract",
+    "Embedded",
+    "Limits",
+    "Retention",
+    "Sessions",
+    "Store",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +109,20 @@ class Store:
     poll_seconds: float = 1.0
 
 
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """How long the embedded server may take, and what it may write beside its data (spec P-31)."""
+
+    start_seconds: float = 60.0
+    """Until a server answers, orphans of an earlier one included; making its data directory may take as long again."""
+    stop_seconds: float = 30.0
+    """For a fast shutdown, before an immediate one."""
+    log_bytes_max: int = 1024 * 1024
+
+
 CONTRACT = Contract()
 LIMITS = Limits()
 SESSIONS = Sessions()
 RETENTION = Retention()
 STORE = Store()
+EMBEDDED = Embedded()
