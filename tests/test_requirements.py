@@ -12,6 +12,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from testigo.rules.states import EXPRESS, LEASED, PHASES, TERMINAL, State
+from testigo.rules.transitions import TRANSITIONS
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "reference" / "requirements.md"
 PACKAGE = ROOT / "src" / "testigo"
@@ -87,6 +90,11 @@ def ids_in(nodes: Iterable[ast.AST]) -> set[str]:
     }
 
 
+def rows(text: str) -> list[list[str]]:
+    """The cells of every table row in this text that begins with code."""
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:3] == "| `"]
+
+
 def sources(*folders: str) -> Iterator[Path]:
     """Every Python file of these folders of the repository."""
     for folder in folders:
@@ -132,6 +140,28 @@ def test_a_requirement_that_is_shown_now_is_kept_by_a_room_that_exists() -> None
     rooms = {path.stem for path in PACKAGE.iterdir()}
     homeless = [one.id for one in entries(PAGE.read_text("utf-8")) if one.now and not rooms & set(one.rooms)]
     assert not homeless, f"marked now, but kept by no room that exists: {', '.join(homeless)}"
+
+
+def test_the_page_has_the_transitions_of_the_table() -> None:
+    """The page's transitions are exactly the edges of the table in `rules`."""
+    text = PAGE.read_text("utf-8").partition("### A-05\n")[2].partition("\n### ")[0]
+    written = {
+        (source, target)
+        for source, *targets in rows(text)
+        for cell in targets
+        for target in re.findall(r"`(\w+)`", cell)
+    }
+    assert written == {(f"`{edge.source}`", str(edge.target)) for edge in TRANSITIONS}
+
+
+def test_the_page_has_the_states_and_their_phases() -> None:
+    """The page's table of states agrees with `rules`, phase by phase."""
+    text = PAGE.read_text("utf-8").partition("### States\n")[2].partition("\n### ")[0]
+    yes = {True: "yes", False: "no"}
+    assert {tuple(row[:5]) for row in rows(text)} == {
+        (f"`{state}`", str(PHASES[state]), EXPRESS.get(state, "-"), yes[state in LEASED], yes[state in TERMINAL])
+        for state in State
+    }
 
 
 def test_these_checks_can_fail() -> None:
