@@ -23,7 +23,7 @@ SERVER_VERSION = "SELECT current_setting('server_version_num')::int / 10000"
 
 
 def test_the_shared_server_is_postgresql_18(server_url: str) -> None:
-    """The suite runs on the version that comes in the wheel (architecture, decision 1)."""
+    """The suite runs on the version that comes in the wheel."""
     with psycopg.connect(server_url) as connection:
         assert connection.execute(SERVER_VERSION).fetchone() == (18,)
 
