@@ -53,11 +53,10 @@ class Listed:
     seconds: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        if not 1 <= len(self.seconds) <= LIMITS.attempts_max:
+        waits: object = self.seconds
+        if not isinstance(waits, tuple) or not 1 <= len(waits) <= LIMITS.attempts_max:
             raise Invalid(
-                "the number of waits is out of range",
-                field="backoff.seconds",
-                limit=f"1 to {LIMITS.attempts_max} waits",
+                "a list of waits is needed", field="backoff.seconds", limit=f"1 to {LIMITS.attempts_max} waits"
             )
         for at, wait in enumerate(self.seconds):
             fields.seconds(wait, field=f"backoff.seconds[{at}]")
@@ -84,6 +83,9 @@ class Exponential:
                 field="backoff.cap_seconds",
                 limit=f"at least first_seconds, {self.first_seconds}",
             )
+        jitter: object = self.jitter
+        if not isinstance(jitter, bool):
+            raise Invalid("true or false is needed", field="backoff.jitter")
 
 
 Backoff = Constant | Listed | Exponential
@@ -223,33 +225,31 @@ def backoff_to_json(backoff: Backoff) -> dict[str, object]:
     assert_never(backoff)
 
 
-def backoff_from_json(value: object, *, field: str = "backoff") -> Backoff:
+def backoff_from_json(value: object) -> Backoff:
     """A backoff from JSON; raises `Invalid` for an unknown type, and for a member that is missing, unknown,
     of the wrong type or out of range."""
     if not isinstance(value, dict):
-        raise Invalid("an object is needed", field=field)
+        raise Invalid("an object is needed", field="backoff")
     members = dict(value)
     match members.pop("type", None):
         case "constant":
-            return Constant(*_members(members, ("seconds",), field))
+            return Constant(*_members(members, ("seconds",)))
         case "listed":
-            (listed,) = _members(members, ("seconds",), field)
-            if not isinstance(listed, list):
-                raise Invalid("a list of waits is needed", field=f"{field}.seconds")
-            return Listed(tuple(listed))
+            (listed,) = _members(members, ("seconds",))
+            return Listed(tuple(listed) if isinstance(listed, list) else listed)
         case "exponential":
-            first_seconds, cap_seconds, jitter = _members(members, ("first_seconds", "cap_seconds", "jitter"), field)
-            if not isinstance(jitter, bool):
-                raise Invalid("true or false is needed", field=f"{field}.jitter")
+            first_seconds, cap_seconds, jitter = _members(members, ("first_seconds", "cap_seconds", "jitter"))
             return Exponential(first_seconds, cap_seconds, jitter)
-    raise Invalid("the type of backoff is not known", field=f"{field}.type", limit="constant, listed or exponential")
+    raise Invalid("the type of backoff is not known", field="backoff.type", limit="constant, listed or exponential")
 
 
-def _members(members: dict[object, Any], names: tuple[str, ...], field: str) -> list[Any]:
+def _members(members: dict[object, Any], names: tuple[str, ...]) -> list[Any]:
     """The values of exactly these members, in this order."""
     for name in names:
         if name not in members:
-            raise Invalid("the member is missing", field=f"{field}.{name}")
+            raise Invalid("the member is missing", field=f"backoff.{name}")
     for unknown in members.keys() - set(names):
-        raise Invalid(f"a member is not known: {tidy(unknown, bytes_max=64)!r}", field=field, limit=", ".join(names))
+        raise Invalid(
+            f"a member is not known: {tidy(unknown, bytes_max=64)!r}", field="backoff", limit=", ".join(names)
+        )
     return [members[name] for name in names]
