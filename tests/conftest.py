@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.machine import NEEDS, deselect_unmet, in_ci, unmet
 from tests.services import (
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
 RUN = pytest.StashKey[Path]()
 DESELECTED = pytest.StashKey[list[str]]()
+
+# A slow machine is not a fault of the code: nothing here may fail by the clock.
+settings.register_profile("testigo", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("testigo")
 
 
 def pytest_configure(config: pytest.Config) -> None:

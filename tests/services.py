@@ -228,14 +228,15 @@ def _give(directory: Path) -> None:
 
 
 def _within_reach(bindir: Path, directory: Path) -> Path:
-    """`bindir`, or a copy where the server's account may enter: a checkout under /root is closed to it."""
+    """`bindir`, or a copy of its wheel where the server's account may enter: root's home is closed to it."""
     try:
         subprocess.run([bindir / "postgres", "--version"], check=True, capture_output=True, cwd=directory, **_account())
     except PermissionError:
+        wheel, site = bindir.parents[1], bindir.parents[2]
         copy = directory / "programs"
-        if not copy.exists():
-            shutil.copytree(bindir.parent, copy)
-        return copy / bindir.name
+        for part in site.glob(f"{wheel.name}*"):  # the package, and beside it the libraries that it brings
+            shutil.copytree(part, copy / part.name, dirs_exist_ok=True)
+        return copy / bindir.relative_to(site)
     return bindir
 
 
