@@ -50,7 +50,7 @@ bench: $(INSTALLED)  ## Measure this machine: a table, and JSON in bench/results
 	@$(BIN)/python -m bench $(ARGS)
 
 docs: $(INSTALLED)  ## Build the documentation into site/
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "Open site/index.html"
 
 soak: $(INSTALLED)  ## Run the tests that take minutes to hours
