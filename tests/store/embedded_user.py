@@ -1,0 +1,201 @@
+"""A process that uses an embedded server, told what to do over a pipe, so that tests can kill it at any time.
+
+    with User(directory) as user:
+        user.url            # when it has joined
+        user.ask("SELECT 1")
+        user.leave()        # or user.kill()
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import psycopg
+
+from testigo.errors import Error
+from testigo.store.embedded import EmbeddedServer
+
+__all__ = ["User", "connect", "lives", "postmaster", "until"]
+
+PATIENCE_SECONDS = 60.0
+
+
+def connect(url: str, user: str = "testigo") -> psycopg.Connection:
+    """An autocommit connection to an embedded server's URL."""
+    return psycopg.connect(url.replace("+psycopg://testigo", f"://{user}"), autocommit=True)
+
+
+def postmaster(directory: Path) -> int:
+    """The pid of the server that runs on the directory, or ran there when it was killed."""
+    return int((directory / "data" / "postmaster.pid").read_text().split()[0])
+
+
+def lives(directory: Path) -> bool:
+    """Whether any process of the directory's server is left: they all hold this lock."""
+    with (directory / "alive").open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for what other processes bring about; AssertionError if they do not."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.002)
+
+
+class User:
+    """A process of its own, in a session of its own. `uid` makes it an ordinary user's (only root can)."""
+
+    def __init__(self, directory: Path, *, uid: int | None = None, wait: bool = False) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, __file__, str(directory), str(uid or ""), "wait" if wait else ""],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self._url: str | None = None
+
+    @property
+    def pid(self) -> int:
+        """Its pid, which is its process group too."""
+        return self._process.pid
+
+    @property
+    def url(self) -> str:
+        """The server's URL, when it has joined; AssertionError with the code and message if it could not."""
+        if self._url is None:
+            answer = self._answer()
+            assert "url" in answer, answer
+            self._url = answer["url"]
+        return self._url
+
+    def begin(self) -> None:
+        """Let a process that was made with `wait` join."""
+        self._say("begin")
+
+    def refusal(self) -> dict[str, Any]:
+        """The code, message and remedy with which it could not join."""
+        return self._answer()
+
+    def ask(self, statement: str) -> Any:
+        """The first column of the first row, over the connection that it keeps."""
+        assert self.url
+        return self._told(statement)["value"]
+
+    def fork(self) -> int:
+        """Let it fork a child that lives until it is killed; the child's pid."""
+        assert self.url
+        return int(self._told("fork")["value"])
+
+    def leave(self) -> None:
+        """Let it close the server, then end."""
+        self._end("leave")
+
+    def exit(self) -> None:
+        """Let its interpreter exit without closing the server."""
+        self._end("exit")
+
+    def kill(self) -> None:
+        """SIGKILL, and wait for its end."""
+        self._process.kill()
+        self._process.wait()
+
+    def interrupt_group(self) -> None:
+        """SIGINT to its process group, as Ctrl-C sends it, and wait for its end."""
+        os.killpg(self._process.pid, signal.SIGINT)
+        self._process.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            pipe.close()
+
+    def _end(self, word: str) -> None:
+        assert self.url
+        self._say(word)
+        assert self._process.wait() == 0
+
+    def _told(self, word: str) -> dict[str, Any]:
+        self._say(word)
+        return self._answer()
+
+    def _say(self, word: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(word) + "\n")
+        self._process.stdin.flush()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert line, "it ended without an answer"
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+
+def main(directory: str, uid: str, wait: str) -> None:
+    """The process itself: join, then obey line by line."""
+    if uid:
+        os.setgroups([])
+        os.setgid(int(uid))
+        os.setuid(int(uid))
+    if wait:
+        assert sys.stdin.readline()
+    try:
+        server = EmbeddedServer.use(Path(directory))
+    except Error as error:
+        _tell(code=error.code, message=error.message, remedy=error.remedy)
+        return
+    _tell(url=server.url)
+    connection = connect(server.url)
+    for line in sys.stdin:
+        match json.loads(line):
+            case "leave":
+                server.close()
+                break
+            case "exit":
+                break
+            case "fork":
+                _tell(value=_forked(server))
+            case statement:
+                done = connection.execute(statement)
+                row = done.fetchone() if done.description else None
+                _tell(value=row[0] if row else None)
+
+
+def _forked(server: EmbeddedServer) -> int:
+    pid = os.fork()
+    if pid == 0:
+        # What a child must not be able to do: leave on its parent's behalf, or count as a user.
+        server.close()
+        signal.pause()
+    return pid
+
+
+def _tell(**answer: Any) -> None:
+    print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
