@@ -15,7 +15,7 @@ from typing import Generic, Protocol, TypeVar
 from uuid import UUID
 
 from testigo.errors import Invalid
-from testigo.settings import SESSIONS
+from testigo.settings import LIMITS, SESSIONS
 
 __all__ = ["Holder", "Reading", "RunReading", "Watch", "check_obligation"]
 
@@ -40,10 +40,10 @@ def check_obligation(
     stop_after / (1 - drift) + kill_seconds <= term / (1 + drift), or for a term below the least one.
     """
     for field, value, low, high in (
-        ("term_seconds", term_seconds, SESSIONS.term_seconds_min, 86_400.0),
+        ("term_seconds", term_seconds, SESSIONS.term_seconds_min, LIMITS.seconds_max),
         ("stop_after_terms", stop_after_terms, 0.0, 1.0),
         ("drift", drift, 0.0, 0.5),
-        ("kill_seconds", kill_seconds, 0.0, 86_400.0),
+        ("kill_seconds", kill_seconds, 0.0, LIMITS.seconds_max),
     ):
         if not low <= value <= high:
             raise Invalid("the number is out of range", field=field, limit=f"{low:g} to {high:g}")
@@ -197,11 +197,8 @@ class Watch(Generic[Seen]):
         self._incarnation = None
 
     def dead(self) -> list[Seen]:
-        """What is of age as of the last read, the oldest first."""
-        return sorted(
-            (reading for reading, age in self._ages.items() if age >= reading.of_age_seconds),
-            key=lambda reading: reading.of_age_seconds - self._ages[reading],
-        )
+        """What is of age as of the last read."""
+        return [reading for reading, age in self._ages.items() if age >= reading.of_age_seconds]
 
     def next_read_seconds(self) -> float:
         """How long after the last answer to read again, at the latest.

@@ -14,7 +14,7 @@ from enum import StrEnum
 from testigo.errors import StateConflict, Terminal
 from testigo.rules.states import TERMINAL, State
 
-__all__ = ["TRANSITIONS", "Command", "EventType", "Transition", "check_walk", "edges", "may"]
+__all__ = ["DETAIL", "TRANSITIONS", "Command", "EventType", "Transition", "edges", "may", "walk"]
 
 
 class Command(StrEnum):
@@ -59,12 +59,18 @@ class EventType(StrEnum):
     REDACTED = "job.redacted"
 
 
+DETAIL = frozenset(
+    {EventType.PROMOTED, EventType.LEASED, EventType.STARTED, EventType.CHECKPOINTED, EventType.RELEASED}
+)
+"""Recorded only where a queue asks for `events = "full"` (spec P-27)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Transition:
     """One edge: from `source`, by `command`, to `target`.
 
-    `event` is what the journal records when a walk *ends* with this edge; `leased` says that only
-    the holder of the job's lease may walk it.
+    `event` is what the journal records when `command` walks it; `leased` says that only the holder
+    of the job's lease may. Edges that another command walks in passing are silent.
     """
 
     source: State
@@ -145,19 +151,22 @@ def may(source: State, command: Command) -> bool:
     return bool(edges(source, command))
 
 
-def check_walk(source: State, steps: Iterable[tuple[Command, State]]) -> Transition:
-    """Walk `steps` from `source` through the table and return the last edge.
+def walk(source: State, command: Command, steps: Iterable[tuple[Command, State]]) -> Transition:
+    """Walk `steps` from `source` through the table, on behalf of `command`.
 
-    Raises `Terminal` or `StateConflict` naming the first edge that is not in the table
+    Returns the last edge that `command` itself walks: its event is the one that the journal
+    records. Raises `Terminal` or `StateConflict` at the first edge that is not in the table
     (spec A-05, A-06).
     """
-    here, last = source, None
-    for command, target in steps:
-        last = _BY_EDGE.get((here, command, target))
-        if last is None:
+    here, own = source, None
+    for step, target in steps:
+        edge = _BY_EDGE.get((here, step, target))
+        if edge is None:
             refused = Terminal if here in TERMINAL else StateConflict
-            raise refused(f"A job that is {here} cannot {command}.", state=str(here), command=str(command))
+            raise refused(f"A job that is {here} cannot {step}.", state=str(here), command=str(step))
+        if step is command:
+            own = edge
         here = target
-    if last is None:
-        raise StateConflict("A walk needs at least one step.", state=str(source))
-    return last
+    if own is None:
+        raise StateConflict(f"A walk for {command} has no edge of its own.", state=str(source), command=str(command))
+    return own

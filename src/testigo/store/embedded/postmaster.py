@@ -166,12 +166,14 @@ class Postmaster:
             os.close(log)
 
     def _remove_misleading_pidfile(self) -> None:
-        """A killed postmaster leaves its pid; if the system gave that to another process, PostgreSQL would wait for it.
+        """Remove the pid of a killed postmaster, which PostgreSQL takes for a live one if the system knows that pid.
 
-        After a restart of a container this is the rule, for pids begin at 1 again.
+        It does where the pid was given to another process (after a container's restart that is the
+        rule, for pids begin at 1 again), or where process 1 does not reap the dead. A postmaster
+        works in its data directory; one whose backends are left is still refused, by its shared memory.
         """
         pid, _ = _read_pidfile(self._data)
-        if pid and process(pid) is not None and not works_in(pid, self._data):
+        if pid and not works_in(pid, self._data):
             (self._data / "postmaster.pid").unlink()
 
     def _refuse_unless_passing(self, began: int) -> None:

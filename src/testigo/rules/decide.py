@@ -1,0 +1,264 @@
+"""What each command does to a job: one pure function per command, each from a `Position` to a `Move`.
+
+A `Position` is what was read; a `Move` is what shall be written, if the job is still where it was
+read (compare-and-set; spec B-05). No clock, no randomness: `now` and `draw` are arguments. A
+command that has no edge from the job's state raises `Terminal` or `StateConflict`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import assert_never
+
+from testigo.rules.outcomes import Block, Degrade, Fail, Outcome, Release, Succeed, Yield
+from testigo.rules.retries import Backoff, Budget, Exhausted, Spent, after_failure, after_loss
+from testigo.rules.states import LEASED, TERMINAL, State
+from testigo.rules.transitions import Command, EventType, walk
+
+__all__ = [
+    "Inputs",
+    "Move",
+    "Policy",
+    "Position",
+    "admit",
+    "cancel",
+    "expire",
+    "inputs",
+    "is_fit",
+    "promote",
+    "retire",
+    "settle",
+    "supersede",
+    "unblock",
+]
+
+
+class Policy(StrEnum):
+    """What becomes of a child whose parent can never succeed (spec A-08)."""
+
+    FAIL = "fail"
+    CANCEL = "cancel"
+    WAIT = "wait"
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """What the rules need to know of a job; times are UTC, durations seconds."""
+
+    state: State
+    failures: int
+    losses: int
+    waited_seconds: float
+    cost: float
+    attempts: int
+    crash_limit: int
+    delay_limit_seconds: float | None
+    cost_limit: float | None
+    start_by: datetime | None
+    finish_by: datetime | None
+    backoff: Backoff
+    has_checkpoint: bool = False
+
+    @property
+    def budget(self) -> Budget:
+        """The contract's bounds on retries."""
+        return Budget(self.attempts, self.crash_limit, self.delay_limit_seconds, self.cost_limit, self.finish_by)
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What a command changes: the state it ends in, what the journal says, what is counted.
+
+    `wait_seconds` is None unless the job now waits for its time. `reason` is the stable word that
+    `explain` shows for a job that ended or is blocked.
+    """
+
+    target: State
+    event: EventType
+    wait_seconds: float | None = None
+    failures: int = 0
+    losses: int = 0
+    releases: int = 0
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """How a job's parents stand: how many are open, and how those that failed for good are to count."""
+
+    open: int
+    broken: Sequence[Policy] = ()
+
+
+def admit(position: Position, parents: Inputs, *, due: bool) -> Move:
+    """Accept a submitted job: it waits for its time, for its parents, or it is ready (spec P-11, P-25).
+
+    One that a parent's failure ends is accepted first; `inputs` then ends it, as its own fact.
+    """
+    if not due and not _ends(parents):
+        return Move(State.CREATED, EventType.REQUESTED)
+    target = State.INPUTS_PENDING if parents.open or parents.broken else State.READY
+    return _move(position, Command.ADMIT, [(Command.ADMIT, target)])
+
+
+def promote(position: Position, parents: Inputs) -> Move:
+    """Move on what has waited long enough (spec P-13)."""
+    waits = position.state is State.CREATED and (parents.open or parents.broken)
+    target = State.INPUTS_PENDING if waits else State.READY
+    return _move(position, Command.PROMOTE, [(Command.PROMOTE, target)])
+
+
+def inputs(position: Position, parents: Inputs) -> Move | None:
+    """Judge a child again when a parent has ended; None when it goes on waiting (spec A-08, P-25).
+
+    A child that waits for its time keeps waiting for it, unless a parent's failure ends it. The
+    strictest policy wins: one parent that says fail outweighs one that says cancel.
+    """
+    before = [(Command.PROMOTE, State.INPUTS_PENDING)] if position.state is State.CREATED else []
+    if position.state not in (State.CREATED, State.INPUTS_PENDING):
+        return None
+    if _ends(parents):
+        fails = Policy.FAIL in parents.broken
+        target = State.PERMANENT_FAILURE if fails else State.CANCELLED
+        return _move(position, Command.INPUTS, [*before, (Command.INPUTS, target)], reason="parent")
+    if before or parents.open or parents.broken:
+        return None
+    return _move(position, Command.INPUTS, [(Command.INPUTS, State.READY)])
+
+
+def is_fit(position: Position, *, now: datetime) -> str | None:
+    """Why a claimable job must not be started any more, or None (spec P-24, field case R50)."""
+    if position.start_by is not None and now > position.start_by:
+        return "start_by"
+    if position.finish_by is not None and now > position.finish_by:
+        return "finish_by"
+    if position.failures >= position.attempts:
+        return "attempts"
+    if position.losses >= position.crash_limit:
+        return "crashes"
+    return None
+
+
+def settle(position: Position, outcome: Outcome, *, draw: float, now: datetime) -> Move:
+    """End a run as its holder reports. A cancel that was requested wins over any wish to go on.
+
+    `draw` is in [0, 1), for the jitter of the wait; `position.cost` already holds this run's cost.
+    """
+    cancelling = position.state is State.CANCELLING
+    match outcome:
+        case Succeed():
+            return _move(position, Command.SUCCEED, [(Command.SUCCEED, State.SUCCEEDED)])
+        case Degrade():
+            return _move(position, Command.DEGRADE, [(Command.DEGRADE, State.SUCCEEDED_DEGRADED)])
+        case Fail():
+            return _fail(position, outcome, draw=draw, now=now)
+        case Block():
+            if cancelling:
+                return _move(position, Command.BLOCK, [(Command.BLOCK, State.CANCELLED)], reason="cancelled")
+            return _move(position, Command.BLOCK, [(Command.BLOCK, State.BLOCKED_BY_QUALITY)], reason=outcome.reason)
+        case Yield():
+            return _give_back(position, Command.YIELD, keeps=True)
+        case Release():
+            keeps = position.has_checkpoint or outcome.checkpoint is not None
+            return _give_back(position, Command.RELEASE, keeps=keeps)
+        case _:
+            assert_never(outcome)
+
+
+def expire(position: Position, *, now: datetime) -> Move:
+    """Take a job back from a holder that is gone (spec P-18, P-24, model.md).
+
+    What was running is a loss; at the crash limit it ends. What was only leased returns unharmed.
+    """
+    if position.state is State.CANCELLING:
+        return _move(position, Command.EXPIRE, [(Command.EXPIRE, State.CANCELLED)], reason="cancelled")
+    if position.state is State.LEASED:
+        return _move(position, Command.EXPIRE, [(Command.EXPIRE, State.READY)])
+    spent = Spent(position.failures, position.losses + 1, position.waited_seconds, position.cost)
+    after = after_loss(position.budget, spent, now=now)
+    if isinstance(after, Exhausted):
+        ended = [(Command.EXPIRE, State.PERMANENT_FAILURE)]
+        return _move(position, Command.EXPIRE, ended, losses=1, reason=str(after.reason))
+    again = [(Command.EXPIRE, State.RETRY_WAITING), (Command.PROMOTE, State.READY)]
+    return _move(position, Command.EXPIRE, again, losses=1)
+
+
+def retire(position: Position, reason: str) -> Move:
+    """End, as the system, a job that must not start any more (spec P-24)."""
+    end = (Command.RETIRE, State.PERMANENT_FAILURE)
+    steps = {
+        State.READY: [(Command.CLAIM, State.LEASED), (Command.START, State.RUNNING), end],
+        State.CHECKPOINTED: [(Command.CLAIM, State.RUNNING), end],
+        State.CREATED: [(Command.PROMOTE, State.INPUTS_PENDING), end],
+    }.get(position.state, [end])
+    return _move(position, Command.RETIRE, steps, reason=reason)
+
+
+def cancel(position: Position) -> Move:
+    """Cancel at once what nobody owns; ask the holder of what is owned (spec D-20, model.md)."""
+    target = State.CANCELLING if position.state in LEASED else State.CANCELLED
+    return _move(position, Command.CANCEL, [(Command.CANCEL, target)], reason="cancelled")
+
+
+def unblock(position: Position) -> Move:
+    """Send a blocked job back to work, after new evidence or configuration (spec A-13, B-14)."""
+    return _move(position, Command.UNBLOCK, [(Command.UNBLOCK, State.READY)])
+
+
+def supersede(position: Position) -> Move | None:
+    """Make room for a successor; None when the job has ended, since what has ended stays (spec A-06)."""
+    if position.state in TERMINAL:
+        return None
+    return _move(position, Command.SUPERSEDE, [(Command.SUPERSEDE, State.SUPERSEDED)], reason="superseded")
+
+
+def _fail(position: Position, outcome: Fail, *, draw: float, now: datetime) -> Move:
+    if outcome.permanent:
+        ended = [(Command.FAIL, State.PERMANENT_FAILURE)]
+        return _move(position, Command.FAIL, ended, failures=1, reason="permanent")
+    if position.state is State.CANCELLING:
+        return _move(position, Command.FAIL, [(Command.FAIL, State.CANCELLED)], failures=1, reason="cancelled")
+    spent = Spent(position.failures + 1, position.losses, position.waited_seconds, position.cost)
+    after = after_failure(
+        position.budget, spent, position.backoff, draw=draw, now=now, asked_seconds=outcome.wait_seconds
+    )
+    if isinstance(after, Exhausted):
+        ended = [(Command.FAIL, State.PERMANENT_FAILURE)]
+        return _move(position, Command.FAIL, ended, failures=1, reason=str(after.reason))
+    steps = [(Command.FAIL, State.RETRY_WAITING)]
+    if after.wait_seconds > 0:
+        return _move(position, Command.FAIL, steps, failures=1, wait_seconds=after.wait_seconds)
+    return _move(position, Command.FAIL, [*steps, (Command.PROMOTE, State.READY)], failures=1)
+
+
+def _give_back(position: Position, command: Command, *, keeps: bool) -> Move:
+    if position.state is State.CANCELLING:
+        return _move(position, command, [(command, State.CANCELLED)], reason="cancelled")
+    if position.state is State.LEASED:
+        return _move(position, command, [(command, State.READY)])
+    if keeps:
+        return _move(position, command, [(command, State.CHECKPOINTED)], releases=1)
+    steps = [(command, State.RETRY_WAITING), (Command.PROMOTE, State.READY)]
+    return _move(position, command, steps, releases=1)
+
+
+def _ends(parents: Inputs) -> bool:
+    return any(policy is not Policy.WAIT for policy in parents.broken)
+
+
+def _move(
+    position: Position,
+    command: Command,
+    steps: Sequence[tuple[Command, State]],
+    *,
+    wait_seconds: float | None = None,
+    failures: int = 0,
+    losses: int = 0,
+    releases: int = 0,
+    reason: str | None = None,
+) -> Move:
+    edge = walk(position.state, command, steps)
+    return Move(steps[-1][1], edge.event, wait_seconds, failures, losses, releases, reason)

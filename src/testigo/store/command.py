@@ -1,0 +1,72 @@
+"""What a command is to the store: a function of a Connection, and how it is sent.
+
+A command of one statement is sent in autocommit: no transaction of ours holds a lock while somebody
+thinks (spec P-10). Any other runs in a transaction with time limits on waiting and on idling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from sqlalchemy import Connection
+
+from testigo.settings import STORE
+from testigo.store.sql import Statement
+
+__all__ = ["Waking", "bounded", "is_single_statement", "savepoint", "single_statement"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_MARK = "__testigo_single_statement__"
+
+_BOUND = Statement(
+    """
+    SELECT set_config('lock_timeout', :lock_ms, true),
+           set_config('idle_in_transaction_session_timeout', :idle_ms, true)
+    """
+)
+
+
+@runtime_checkable
+class Waking(Protocol):
+    """An answer that names streams whose listeners should look again once it is committed."""
+
+    @property
+    def wakes(self) -> tuple[str, ...]: ...
+
+
+def single_statement(command: F) -> F:
+    """Mark a command that is one statement on its fast path: it is sent in autocommit."""
+    setattr(command, _MARK, True)
+    return command
+
+
+def is_single_statement(command: Callable[..., Any]) -> bool:
+    """Whether the command was marked by `single_statement`."""
+    return bool(getattr(command, _MARK, False))
+
+
+def bounded(c: Connection) -> None:
+    """Bound this transaction's waits for locks and its idle time, until it ends (spec P-08, P-10)."""
+    _BOUND.rows(
+        c,
+        lock_ms=str(int(STORE.lock_timeout_seconds * 1000)),
+        idle_ms=str(int(STORE.idle_in_transaction_seconds * 1000)),
+    )
+
+
+@contextmanager
+def savepoint(c: Connection) -> Iterator[None]:
+    """A part of a transaction that can fail alone; in autocommit each statement already is one."""
+    if is_autocommit(c):
+        yield
+        return
+    with c.begin_nested():
+        yield
+
+
+def is_autocommit(c: Connection) -> bool:
+    """Whether each statement on this connection commits by itself."""
+    return c.get_execution_options().get("isolation_level") == "AUTOCOMMIT"

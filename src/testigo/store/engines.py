@@ -1,0 +1,81 @@
+"""How the engine opens its own connections.
+
+A transaction pooler gives each transaction another server connection, so by default nothing is
+prepared and no session state is set (spec P-12). A connection whose server process answers with the
+very pid that the connection was given at its start has nobody in between: it belongs to us alone,
+so there psycopg prepares what repeats, which halves the cost of a short command, and the planner
+is kept from scanning a table that was small when the statement was prepared (decision record 0011).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import URL, Engine, create_engine, event
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from testigo.errors import IsolationUnsupported
+from testigo.settings import SESSIONS
+from testigo.store.sql import SCHEMA_OPTION
+
+__all__ = ["async_engine", "sync_engine"]
+
+_PREPARE_AFTER = 5
+_HELLO = "SELECT pg_backend_pid(), current_setting('default_transaction_isolation')"
+
+
+def sync_engine(url: URL, *, schema: str, pool_size: int) -> Engine:
+    """An engine for synchronous callers; it connects when it is first used."""
+    engine = create_engine(url, **_options(url, schema, pool_size))
+    event.listen(engine, "connect", _greet)
+    return engine
+
+
+def async_engine(url: URL, *, schema: str, pool_size: int) -> AsyncEngine:
+    """The same for asynchronous callers."""
+    engine = create_async_engine(url, **_options(url, schema, pool_size))
+    event.listen(engine.sync_engine, "connect", _greet)
+    return engine
+
+
+def _options(url: URL, schema: str, pool_size: int) -> dict[str, Any]:
+    return {
+        "pool_size": pool_size,
+        "max_overflow": 0,
+        "hide_parameters": True,
+        "execution_options": {SCHEMA_OPTION: schema},
+        "connect_args": {"prepare_threshold": None, "connect_timeout": 10, **_keepalive(url)},
+    }
+
+
+def _keepalive(url: URL) -> dict[str, int]:
+    """Over TCP, a peer that vanished is noticed within a term (spec P-10)."""
+    host = url.host or url.query.get("host") or ""
+    if not host or str(host).startswith("/"):
+        return {}
+    term = int(SESSIONS.term_seconds)
+    return {
+        "keepalives": 1,
+        "keepalives_idle": max(1, term // 3),
+        "keepalives_interval": max(1, term // 3),
+        "keepalives_count": 2,
+        "tcp_user_timeout": term * 1000,
+    }
+
+
+def _greet(connection: Any, _record: object) -> None:
+    """Refuse a role whose isolation breaks the protocol; see whether a pooler is in between."""
+    cursor = connection.cursor()
+    cursor.execute(_HELLO)
+    backend_pid, isolation = cursor.fetchone()
+    if isolation != "read committed":
+        raise IsolationUnsupported(
+            f"The role's transactions start as {isolation.upper()}; testigo needs READ COMMITTED.",
+            field="default_transaction_isolation",
+        )
+    driver = getattr(connection, "driver_connection", connection)
+    if backend_pid == driver.info.backend_pid:
+        cursor.execute("SET enable_seqscan = off")
+        driver.prepare_threshold = _PREPARE_AFTER
+    cursor.close()
+    connection.commit()

@@ -1,0 +1,85 @@
+"""What a database error means: whether to send the command again, and what its code says.
+
+The drivers differ (psycopg, and asyncpg on a caller's connection) and SQLAlchemy wraps them; here
+they are read by SQLSTATE alone (spec P-01 to P-03, performance.md *Growing past one machine*).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+from sqlalchemy.exc import DBAPIError
+
+__all__ = [
+    "constraint_of",
+    "is_connection_lost",
+    "is_database_error",
+    "is_lock_timeout",
+    "is_retryable",
+    "is_undefined_table",
+    "sqlstate_of",
+]
+
+_SERIALISATION = frozenset({"40001", "40P01"})
+_SHUTDOWN = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03", "53300"})
+
+
+def is_database_error(error: BaseException) -> bool:
+    """Whether the error came from the database or on the way to it."""
+    return isinstance(error, DBAPIError | psycopg.Error | ConnectionError)
+
+
+def is_retryable(error: BaseException) -> bool:
+    """Whether the same command, sent whole and unchanged, may succeed (spec P-01).
+
+    Serialisation failures and deadlocks were rolled back; a lost connection leaves it open whether
+    the command was committed, and its receipt decides (spec P-03).
+    """
+    return sqlstate_of(error) in _SERIALISATION or is_connection_lost(error)
+
+
+def is_connection_lost(error: BaseException) -> bool:
+    """Whether the connection is gone, so that the command's fate is not known."""
+    state = sqlstate_of(error)
+    if state is not None:
+        return state.startswith("08") or state in _SHUTDOWN
+    if isinstance(error, DBAPIError):
+        return bool(error.connection_invalidated) or _is_lost(error.orig)
+    return _is_lost(error)
+
+
+def is_lock_timeout(error: BaseException) -> bool:
+    """Whether a wait for a lock took longer than its lock_timeout."""
+    return sqlstate_of(error) == "55P03"
+
+
+def is_undefined_table(error: BaseException) -> bool:
+    """Whether a table, or the schema that should hold it, does not exist."""
+    return sqlstate_of(error) in {"42P01", "3F000"}
+
+
+def sqlstate_of(error: BaseException) -> str | None:
+    """The five characters of the server's answer; None if the server gave none."""
+    state = getattr(_origin(error), "sqlstate", None)
+    return str(state) if state else None
+
+
+def constraint_of(error: BaseException) -> str | None:
+    """The name of the constraint that a statement broke, if one was."""
+    origin = _origin(error)
+    name = getattr(getattr(origin, "diag", origin), "constraint_name", None)
+    return str(name) if name else None
+
+
+def _origin(error: BaseException) -> Any:
+    """The driver's own error: below SQLAlchemy's wrapper, and below its asyncpg adapter's."""
+    origin = error.orig if isinstance(error, DBAPIError) else error
+    cause = getattr(origin, "__cause__", None)
+    return cause if cause is not None and hasattr(cause, "sqlstate") else origin
+
+
+def _is_lost(error: BaseException | None) -> bool:
+    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return True
+    return isinstance(error, ConnectionError | OSError)

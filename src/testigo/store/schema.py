@@ -1,0 +1,111 @@
+"""The database's schema and its versions: plain `.sql` files that Alembic runs, forwards only.
+
+Every change is an expansion first (old code goes on working) and a contraction a release later. The
+code knows the version it was written for and the oldest that it can work with; what differs is told
+at the start and not found out by an error in the middle (spec R101).
+"""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from sqlalchemy import URL, Connection, NullPool, create_engine, make_url
+
+from testigo.errors import Invalid, SchemaMismatch
+from testigo.settings import STORE
+from testigo.store.failures import is_undefined_table
+from testigo.store.sql import Statement, schema_of
+
+__all__ = ["EXPECTED_VERSION", "check_migrations", "check_schema", "migrate", "migration_sql"]
+
+EXPECTED_VERSION = "0001"
+"""The version that this release's statements are written for."""
+
+_VERSION = Statement("SELECT version_num FROM testigo.schema_version")
+_MIGRATIONS = Path(__file__).with_name("migrations")
+
+
+def migrate(url: URL | str, schema: str = STORE.schema) -> None:
+    """Bring the schema to this release's version; safe to repeat, and from several processes at once."""
+    engine = create_engine(_psycopg(url), poolclass=NullPool)
+    with engine.connect() as c:
+        config = _config(schema)
+        config.attributes["connection"] = c
+        command.upgrade(config, "head")
+
+
+def check_migrations(url: URL | str, schema: str = STORE.schema) -> list[str]:
+    """The versions that `migrate` would apply, oldest first; empty when the schema is up to date."""
+    engine = create_engine(_psycopg(url), poolclass=NullPool)
+    with engine.connect() as c:
+        current = _current(c, schema)
+    script = ScriptDirectory.from_config(_config(schema))
+    known = [revision.revision for revision in script.walk_revisions()][::-1]
+    if current is None:
+        return known
+    if current not in known:
+        raise _newer(current)
+    return known[known.index(current) + 1 :]
+
+
+def migration_sql(schema: str = STORE.schema) -> str:
+    """The SQL that `migrate` would run on an empty database, for those who run it by hand."""
+    written = io.StringIO()
+    config = _config(schema)
+    config.output_buffer = written
+    config.set_main_option("sqlalchemy.url", "postgresql+psycopg://")
+    command.upgrade(config, "head", sql=True)
+    return written.getvalue()
+
+
+def check_schema(c: Connection) -> None:
+    """Refuse a database whose schema this code does not know (`SchemaMismatch`)."""
+    current = _current(c, schema_of(c))
+    c.rollback()
+    if current is None:
+        raise SchemaMismatch(f"The schema {schema_of(c)!r} does not exist in this database yet.", expected=EXPECTED_VERSION)
+    if current < EXPECTED_VERSION:
+        raise SchemaMismatch(
+            f"The database's schema is version {current}; this release needs {EXPECTED_VERSION}.",
+            found=current,
+            expected=EXPECTED_VERSION,
+        )
+    if current > EXPECTED_VERSION:
+        raise _newer(current)
+
+
+def _newer(current: str) -> SchemaMismatch:
+    return SchemaMismatch(
+        f"The database's schema is version {current}; this release knows only {EXPECTED_VERSION}.",
+        remedy="Upgrade testigo here: this release is older than the database.",
+        found=current,
+        expected=EXPECTED_VERSION,
+    )
+
+
+def _current(c: Connection, schema: str) -> str | None:
+    try:
+        row = _VERSION.row(c.execution_options(testigo_schema=schema))
+    except Exception as error:
+        if is_undefined_table(error):
+            return None
+        raise
+    return str(row.version_num) if row else None
+
+
+def _config(schema: str) -> Config:
+    if not schema or len(schema.encode()) > 63 or "\x00" in schema:
+        raise Invalid("That cannot be the name of a schema.", field="schema", limit="1 to 63 bytes")
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    config.attributes["schema"] = schema
+    return config
+
+
+def _psycopg(url: URL | str) -> URL:
+    return make_url(url).set(drivername="postgresql+psycopg")
+
