@@ -2,34 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import signal
 import subprocess
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from testigo.store.embedded import EmbeddedServer
-from tests.store.embedded_user import lives, postmaster, until
-
-
-@contextmanager
-def own_directory() -> Iterator[Path]:
-    """A place for a server's directory, not yet made; whatever runs in it is stopped, then it is removed."""
-    parent = Path(tempfile.mkdtemp(prefix="testigo-test-"))
-    directory = parent / "it"
-    try:
-        yield directory
-    finally:
-        if (directory / "alive").exists() and lives(directory):
-            with suppress(ProcessLookupError):
-                os.kill(postmaster(directory), signal.SIGQUIT)
-            until(lambda: not lives(directory))
-        shutil.rmtree(parent)
+from tests.store.embedded_user import own_directory
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
 """A process that uses an embedded server, told what to do over a pipe, so that tests can kill it at any time.
 
-    with User(directory) as user:
-        user.url            # when it has joined
-        user.ask("SELECT 1")
-        user.leave()        # or user.kill()
+with User(directory) as user:
+    user.url            # when it has joined
+    user.ask("SELECT 1")
+    user.leave()        # or user.kill()
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -25,7 +28,7 @@ import psycopg
 from testigo.errors import Error
 from testigo.store.embedded import EmbeddedServer
 
-__all__ = ["User", "connect", "lives", "postmaster", "until"]
+__all__ = ["User", "connect", "lives", "own_directory", "postmaster", "until"]
 
 PATIENCE_SECONDS = 60.0
 
@@ -56,6 +59,21 @@ def until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.002)
+
+
+@contextmanager
+def own_directory() -> Iterator[Path]:
+    """A place for a server's directory, not yet made; whatever runs in it is stopped, then it is removed."""
+    parent = Path(tempfile.mkdtemp(prefix="testigo-test-"))
+    directory = parent / "it"
+    try:
+        yield directory
+    finally:
+        if (directory / "alive").exists() and lives(directory):
+            with suppress(ProcessLookupError):
+                os.kill(postmaster(directory), signal.SIGQUIT)
+            until(lambda: not lives(directory))
+        shutil.rmtree(parent)
 
 
 class User:

@@ -67,9 +67,7 @@ def test_processes_that_start_it_at_the_same_instant_share_one(empty: Path) -> N
     assert not lives(empty)
 
 
-@pytest.mark.parametrize(
-    "moment", ["door", "data.new", "data.new/PG_VERSION", "data", "server.json", "server.log", "data/postmaster.pid"]
-)
+@pytest.mark.parametrize("moment", ["door", "data.new/PG_VERSION", "data", "server.json", "data/postmaster.pid"])
 def test_a_user_killed_while_it_starts_the_server_is_survived(empty: Path, moment: str) -> None:
     """Whatever a start had done when it was killed, the next use is served, and stops what it started (spec P-31)."""
     with User(empty) as killed:
