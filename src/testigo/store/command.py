@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from testigo.settings import STORE
 from testigo.store.sql import Statement
 
-__all__ = ["Waking", "bounded", "is_single_statement", "savepoint", "single_statement"]
+__all__ = ["Waking", "bounded", "is_single_statement", "keeping_lock_timeout", "savepoint", "single_statement"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,6 +27,10 @@ _BOUND = Statement(
            set_config('idle_in_transaction_session_timeout', :idle_ms, true)
     """
 )
+
+_LOCK_TIMEOUT = Statement("SELECT current_setting('lock_timeout') AS lock_timeout")
+
+_RESTORE = Statement("SELECT set_config('lock_timeout', :lock_timeout, true)")
 
 
 @runtime_checkable
@@ -55,6 +59,14 @@ def bounded(c: Connection) -> None:
         lock_ms=str(int(STORE.lock_timeout_seconds * 1000)),
         idle_ms=str(int(STORE.idle_in_transaction_seconds * 1000)),
     )
+
+
+@contextmanager
+def keeping_lock_timeout(c: Connection) -> Iterator[None]:
+    """On a caller's own connection: what we set for our statement is put back after it (spec P-02)."""
+    row = _LOCK_TIMEOUT.row(c)
+    yield
+    _RESTORE.rows(c, lock_timeout=row.lock_timeout if row else "0")
 
 
 @contextmanager

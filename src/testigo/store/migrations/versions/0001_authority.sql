@@ -76,7 +76,7 @@ CREATE TABLE testigo.job (
 COMMENT ON COLUMN testigo.job.payload IS
     'The exact text that testigo encoded: jsonb would rewrite 1e2, -0.0 and duplicate keys (spec P-06).';
 COMMENT ON COLUMN testigo.job.contract IS
-    'What only a retry reads, as JSON: backoff, delay and cost limits, and the run_at that was asked for.';
+    'What only a retry reads, as JSON: the backoff and the limits on delay and cost.';
 
 -- Every index on this table is paid for by every claim and settle: there are these four, and what
 -- concerns few jobs (dates, successors) has narrow tables of its own.
@@ -117,11 +117,13 @@ CREATE TABLE testigo.submission (
 );
 
 CREATE TABLE testigo.admission (
-    job_id   uuid PRIMARY KEY,
-    actor    text NOT NULL,
-    action   text NOT NULL,
-    parents  uuid[] NOT NULL,
-    policy   text NOT NULL
+    job_id    uuid PRIMARY KEY,
+    actor     text NOT NULL,
+    action    text NOT NULL,
+    run_at    timestamptz,
+    parents   uuid[] NOT NULL,
+    policy    text NOT NULL,
+    event_id  uuid NOT NULL
 );
 
 CREATE TABLE testigo.edge (

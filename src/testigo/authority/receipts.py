@@ -1,0 +1,153 @@
+"""Receipts: what a command answered, so that a resend finds it and does nothing (spec B-04, P-02, P-04).
+
+A command's receipt is the last part of its statement, a plain INSERT; the unique key decides which
+of two sends took effect. The one that breaks the key is rolled back whole, and reads the other's
+receipt in a new statement: the same digest is the same command, any other a collision.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection
+
+from testigo.authority.actions import Action, SessionAction
+from testigo.errors import ActionIdCollision, Busy, ReceiptExpired, SessionReplaced
+from testigo.rules.identity import command_digest, content_digest
+from testigo.store.command import savepoint
+from testigo.store.failures import constraint_of, sqlstate_of
+from testigo.store.sql import Statement
+
+__all__ = ["Kept", "digest_of", "expired", "filed", "kept", "kept_by_session", "once", "refuse_session", "session_filed"]
+
+_KEYS = frozenset({"receipt_pkey", "session_receipt_pkey"})
+
+
+class Kept(NamedTuple):
+    """A receipt as it stands: the answer, and whether this send or an earlier one made it."""
+
+    answer: Any
+    replayed: bool
+
+
+_READ = Statement(
+    """
+    SELECT digest, answer
+    FROM testigo.receipt
+    WHERE actor = :actor AND action = :action
+    """
+)
+
+_READ_SESSION = Statement(
+    """
+    SELECT digest, answer
+    FROM testigo.session_receipt
+    WHERE session_id = CAST(:session AS uuid) AND n = :n AND ordinal = :ordinal
+    """
+)
+
+_FILE = Statement(
+    """
+    INSERT INTO testigo.receipt (actor, action, digest, answer, created_at)
+    SELECT :actor, :action, :digest, :answer, CAST(:created_at AS timestamptz)
+    FROM testigo.installation
+    WHERE CAST(:created_at AS timestamptz) > receipt_floor
+    RETURNING 1
+    """
+)
+
+_FILE_SESSION = Statement(
+    """
+    INSERT INTO testigo.session_receipt (session_id, n, ordinal, digest, answer)
+    VALUES (CAST(:session AS uuid), :n, :ordinal, :digest, :answer)
+    """
+)
+
+_SESSION = Statement("SELECT state, low_water FROM testigo.session WHERE id = CAST(:session AS uuid)")
+
+
+def digest_of(action: Action | SessionAction, command: str, content: object) -> str:
+    """The digest of a command: its name and what the caller gave, without what was made for it."""
+    text = json.dumps([command, content], separators=(",", ":"), sort_keys=True, default=_plain)
+    return command_digest(action.actor, action.id, content_digest(text))
+
+
+def once(c: Connection, action: Action | SessionAction, digest: str, send: Callable[[], str | None]) -> Kept | None:
+    """Send a command whose statement files its own receipt; if that is filed already, return it.
+
+    `send` runs the statement and returns the answer that it filed, or None when it filed none.
+    Raises `ActionIdCollision` when the receipt belongs to other content (spec P-02).
+    """
+    try:
+        with savepoint(c):
+            answer = send()
+    except Exception as error:
+        if sqlstate_of(error) != "23505" or constraint_of(error) not in _KEYS:
+            raise
+    else:
+        return None if answer is None else Kept(json.loads(answer), replayed=False)
+    found = kept(c, action, digest) if isinstance(action, Action) else kept_by_session(c, action, digest)
+    if found is None:
+        # Above READ COMMITTED, or between two sends of which one is being undone: never "absent".
+        raise Busy("The receipt of this command exists and cannot be read yet.")
+    return found
+
+
+def kept(c: Connection, action: Action, digest: str) -> Kept | None:
+    """The receipt of this action, if it was executed before."""
+    row = _READ.row(c, actor=action.actor, action=action.id)
+    return _same((row.digest, row.answer), digest) if row else None
+
+
+def kept_by_session(c: Connection, action: SessionAction, digest: str, ordinal: int = 0) -> Kept | None:
+    """The receipt of a session's command, or of one deferred row of it, if it was executed before."""
+    row = _READ_SESSION.row(c, session=action.session_id, n=action.n, ordinal=ordinal)
+    return _same((row.digest, row.answer), digest) if row else None
+
+
+def filed(c: Connection, action: Action, digest: str, answer: object) -> Kept:
+    """File the receipt of a command of several statements, as the last of them."""
+    text = json.dumps(answer, separators=(",", ":"), default=_plain)
+    row = _FILE.row(
+        c, actor=action.actor, action=action.id, digest=digest, answer=text, created_at=action.created_at
+    )
+    if row is None:
+        raise expired(action.id)
+    return Kept(json.loads(text), replayed=False)
+
+
+def session_filed(c: Connection, action: SessionAction, digest: str, answer: object, ordinal: int = 0) -> None:
+    """File the receipt of a session's command, or of one deferred row of it."""
+    text = json.dumps(answer, separators=(",", ":"), default=_plain)
+    _FILE_SESSION.rows(c, session=action.session_id, n=action.n, ordinal=ordinal, digest=digest, answer=text)
+
+
+def expired(action: str) -> ReceiptExpired:
+    """The refusal of a command that is older than the receipts that are kept."""
+    return ReceiptExpired("The command is older than the receipts that are kept, so it was not executed.", action=action)
+
+
+def refuse_session(c: Connection, action: SessionAction) -> None:
+    """Say why a session's command was not executed: too old, or its session is not open any more."""
+    row = _SESSION.row(c, session=action.session_id)
+    if row is not None and action.n < row.low_water:
+        raise expired(action.id)
+    state = row.state if row else "unknown"
+    raise SessionReplaced(f"The session is {state}, so the command was not executed.", session=action.session_id, state=state)
+
+
+def _same(found: tuple[str, str], digest: str) -> Kept:
+    if found[0] != digest:
+        raise ActionIdCollision("This action id was used before with other content.")
+    return Kept(json.loads(found[1]), replayed=True)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return dict(value)
+    return str(value)

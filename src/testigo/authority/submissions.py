@@ -1,0 +1,191 @@
+"""A job as it is asked for, and the answer to its submission (spec D-01, model.md *A job*)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from functools import lru_cache
+from typing import NamedTuple
+
+from testigo.authority.actions import JobId, new_id
+from testigo.errors import Invalid
+from testigo.rules import fields
+from testigo.rules.decide import Policy
+from testigo.rules.documents import Document
+from testigo.rules.graph import cycle
+from testigo.rules.identity import content_digest, request_digest
+from testigo.rules.retries import Backoff, backoff_to_json
+from testigo.settings import LIMITS
+
+__all__ = ["How", "NewJob", "Submitted", "SubmittedJob", "check", "digest_of_request", "given"]
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A job as a caller asks for it; what is None was not given and takes the contract's default.
+
+    `payload` is exact JSON text (`rules.documents.encode` or `parse`). `key` makes the submission
+    idempotent: unique together with `client` and `kind`. `run_at` is the earliest start, `start_by`
+    the latest, `finish_by` the end of all tries. `policy` says what becomes of the job when one of
+    its `parents` can never succeed. The ids are made with the value, and resent with it.
+    """
+
+    kind: str
+    payload: Document = Document("null")
+    queue: str = "default"
+    client: str = "default"
+    key: str | None = None
+    priority: int | None = None
+    run_at: datetime | None = None
+    start_by: datetime | None = None
+    finish_by: datetime | None = None
+    tags: tuple[str, ...] = ()
+    parents: tuple[JobId, ...] = ()
+    policy: Policy = Policy.FAIL
+    attempts: int | None = None
+    crash_limit: int | None = None
+    timeout_seconds: float | None = None
+    backoff: Backoff | None = None
+    delay_limit_seconds: float | None = None
+    cost_limit: float | None = None
+    id: JobId = field(default_factory=lambda: JobId(new_id()))
+    event_id: str = field(default_factory=new_id)
+
+
+class How(StrEnum):
+    """What became of one row of a submission."""
+
+    ACCEPTED = "accepted"
+    EXISTING = "existing"
+    """Its key names a job that was asked for with the same content: that job is the answer."""
+    CONFLICT = "conflict"
+    """Its key names a job that was asked for with other content: nothing was submitted (KEY_CONFLICT)."""
+
+
+class SubmittedJob(NamedTuple):
+    """The answer to one row of a submission: the job that the caller now has, or that is in the way."""
+
+    job_id: JobId
+    how: How
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """The receipt of a submission, a row per job in the order given.
+
+    `wakes` names the streams whose listeners should look again once this is committed.
+    """
+
+    jobs: tuple[SubmittedJob, ...]
+    replayed: bool
+    wakes: tuple[str, ...] = ()
+
+
+def check(jobs: Sequence[NewJob]) -> None:
+    """Refuse a batch of which any row breaks a limit, before anything is written.
+
+    Raises `Invalid` naming the row and field (`jobs[3].tags[0]`).
+    """
+    if not 1 <= len(jobs) <= LIMITS.batch_max:
+        raise Invalid(f"A batch of {len(jobs)} jobs.", field="jobs", limit=f"1 to {LIMITS.batch_max} jobs")
+    for at, job in enumerate(jobs):
+        _check_names(job.kind, job.queue, job.client)
+        if any(value is not None for value in _optional(job)) or job.tags or job.parents:
+            _check_rest(job, f"jobs[{at}]")
+    if len({job.id for job in jobs}) < len(jobs):
+        raise Invalid("Two jobs of the batch have the same id.", field="jobs", remedy="Make a NewJob for each.")
+    loop = cycle({job.id: job.parents for job in jobs if job.parents})
+    if loop:
+        raise Invalid(
+            "The jobs of the batch wait for each other in a circle: " + " → ".join(loop),
+            field="parents",
+            remedy="Remove one of these parents.",
+        )
+
+
+def given(job: NewJob) -> dict[str, object]:
+    """What the caller gave besides the payload: no ids, no defaults, times as UTC text."""
+    members: dict[str, object] = {
+        "kind": job.kind,
+        "queue": job.queue,
+        "client": job.client,
+        "key": job.key,
+        "priority": job.priority,
+        "run_at": _text(job.run_at),
+        "start_by": _text(job.start_by),
+        "finish_by": _text(job.finish_by),
+        "tags": list(job.tags),
+        "parents": list(job.parents),
+        "policy": str(job.policy) if job.parents else None,
+        "attempts": job.attempts,
+        "crash_limit": job.crash_limit,
+        "timeout_seconds": job.timeout_seconds,
+        "backoff": backoff_to_json(job.backoff) if job.backoff else None,
+        "delay_limit_seconds": job.delay_limit_seconds,
+        "cost_limit": job.cost_limit,
+    }
+    return {name: value for name, value in members.items() if value not in (None, [])}
+
+
+def digest_of_request(job: NewJob) -> str:
+    """The digest that tells whether two submissions under one key ask for the same (spec D-01, P-06)."""
+    return request_digest(given(job), content_digest(job.payload))
+
+
+def _optional(job: NewJob) -> Iterator[object]:
+    yield from (job.key, job.priority, job.run_at, job.start_by, job.finish_by, job.attempts, job.crash_limit)
+    yield from (job.timeout_seconds, job.delay_limit_seconds, job.cost_limit)
+
+
+@lru_cache(maxsize=4096)
+def _check_names(kind: str, queue: str, client: str) -> None:
+    fields.name(kind, field="kind")
+    fields.name(queue, field="queue")
+    fields.name(client, field="client")
+    if "#" in queue:
+        raise Invalid("A queue's name has no '#': it marks the stripes of a queue.", field="queue")
+
+
+def _check_rest(job: NewJob, at: str) -> None:
+    if job.key is not None:
+        fields.key(job.key, field=f"{at}.key")
+    if job.priority is not None:
+        fields.whole(job.priority, field=f"{at}.priority", low=-(2**31), high=2**31 - 1)
+    _check_dates(job, at)
+    _check_contract(job, at)
+    if len(job.tags) > LIMITS.tags_max:
+        raise Invalid(f"{len(job.tags)} tags.", field=f"{at}.tags", limit=f"{LIMITS.tags_max} tags")
+    for n, tag in enumerate(job.tags):
+        fields.name(tag, field=f"{at}.tags[{n}]")
+    if len(job.parents) > LIMITS.parents_max:
+        raise Invalid(f"{len(job.parents)} parents.", field=f"{at}.parents", limit=f"{LIMITS.parents_max} parents")
+    for n, parent in enumerate(job.parents):
+        fields.identifier(parent, field=f"{at}.parents[{n}]")
+
+
+def _check_dates(job: NewJob, at: str) -> None:
+    dates = [("run_at", job.run_at), ("start_by", job.start_by), ("finish_by", job.finish_by)]
+    known = [(name, fields.moment(value, field=f"{at}.{name}")) for name, value in dates if value is not None]
+    for (earlier, first), (later, second) in zip(known, known[1:], strict=False):
+        if second < first:
+            raise Invalid(f"{later} is before {earlier}.", field=f"{at}.{later}", limit=f"not before {earlier}")
+
+
+def _check_contract(job: NewJob, at: str) -> None:
+    for name, count in (("attempts", job.attempts), ("crash_limit", job.crash_limit)):
+        if count is not None:
+            fields.whole(count, field=f"{at}.{name}", low=1, high=LIMITS.attempts_max)
+    if job.timeout_seconds is not None:
+        fields.seconds(job.timeout_seconds, field=f"{at}.timeout_seconds", zero=False)
+    if job.delay_limit_seconds is not None:
+        fields.seconds(job.delay_limit_seconds, field=f"{at}.delay_limit_seconds")
+    cost: object = job.cost_limit
+    if cost is not None and (isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost <= 1e15):
+        raise Invalid("A cost limit is a number.", field=f"{at}.cost_limit", limit="0 to 1e15")
+
+
+def _text(moment: datetime | None) -> str | None:
+    return None if moment is None else fields.moment(moment, field="moment").isoformat()
+
