@@ -11,7 +11,7 @@ import re
 import secrets
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,8 +48,8 @@ class Keyring:
         try:
             directory.parent.mkdir(parents=True, exist_ok=True)
             directory.mkdir(mode=0o700, exist_ok=True)
-        except OSError as error:
-            raise KeysUnusable(f"{directory} cannot be made: {error.strerror}.") from error
+        except (OSError, ValueError) as error:
+            raise KeysUnusable(f"{str(directory)!r} cannot be made: {error}.") from error
         keyring = cls(directory)
         with keyring._opened():
             return keyring
@@ -105,6 +105,9 @@ class Keyring:
         with os.fdopen(descriptor, "rb") as file:
             found = os.fstat(descriptor)
             _check(found, f"{self.directory / name}")
+            if found.st_nlink > 1:
+                # Its maker has linked it and may not yet have made the link durable, or was killed before that.
+                os.fsync(folder)
             return file.read(SECRET_BYTES_MAX + 1) if stat.S_ISREG(found.st_mode) else b""
 
 
@@ -117,13 +120,11 @@ def _make(folder: int, name: str, value: bytes) -> None:
             file.write(value)
             file.flush()
             os.fsync(descriptor)
-        try:
+        with suppress(FileExistsError):
             os.link(new, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
-        except FileExistsError:
-            pass
+        os.fsync(folder)
     finally:
         os.unlink(new, dir_fd=folder)
-    os.fsync(folder)
 
 
 def _check(found: os.stat_result, what: str) -> None:
