@@ -49,11 +49,16 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class SessionAction:
-    """One command of a worker's session: the `n`-th, counted by the keeper from 1 (spec P-04)."""
+    """One command of a worker's session: the `n`-th, counted by the keeper from 1 (spec P-04).
+
+    `ordinal` is 0 for the command itself; a row of a batch that was deferred is settled by an
+    action of its own, named by its place in the batch, from 1 (spec P-09).
+    """
 
     session_id: SessionId
     agent: str
     n: int
+    ordinal: int = 0
 
     @property
     def actor(self) -> str:
@@ -63,4 +68,4 @@ class SessionAction:
     @property
     def id(self) -> str:
         """The command's name in events."""
-        return f"{self.session_id}:{self.n}"
+        return f"{self.session_id}:{self.n}" + (f":{self.ordinal}" if self.ordinal else "")

@@ -21,7 +21,7 @@ from testigo.store.command import savepoint
 from testigo.store.failures import constraint_of, sqlstate_of
 from testigo.store.sql import Statement
 
-__all__ = ["Kept", "digest_of", "expired", "filed", "kept", "kept_by_session", "once", "refuse_session", "session_filed"]
+__all__ = ["Kept", "digest_of", "exactly_once", "expired", "once", "refuse_session"]
 
 _KEYS = frozenset({"receipt_pkey", "session_receipt_pkey"})
 
@@ -63,6 +63,7 @@ _FILE_SESSION = Statement(
     """
     INSERT INTO testigo.session_receipt (session_id, n, ordinal, digest, answer)
     VALUES (CAST(:session AS uuid), :n, :ordinal, :digest, :answer)
+    RETURNING 1
     """
 )
 
@@ -89,40 +90,25 @@ def once(c: Connection, action: Action | SessionAction, digest: str, send: Calla
             raise
     else:
         return None if answer is None else Kept(json.loads(answer), replayed=False)
-    found = kept(c, action, digest) if isinstance(action, Action) else kept_by_session(c, action, digest)
+    found = _find(c, action, digest)
     if found is None:
         # Above READ COMMITTED, or between two sends of which one is being undone: never "absent".
         raise Busy("The receipt of this command exists and cannot be read yet.")
     return found
 
 
-def kept(c: Connection, action: Action, digest: str) -> Kept | None:
-    """The receipt of this action, if it was executed before."""
-    row = _READ.row(c, actor=action.actor, action=action.id)
-    return _same((row.digest, row.answer), digest) if row else None
+def exactly_once(c: Connection, action: Action | SessionAction, digest: str, body: Callable[[], object]) -> Kept:
+    """Run a command of several statements whose answer `body` returns, and file its receipt as the last.
 
-
-def kept_by_session(c: Connection, action: SessionAction, digest: str, ordinal: int = 0) -> Kept | None:
-    """The receipt of a session's command, or of one deferred row of it, if it was executed before."""
-    row = _READ_SESSION.row(c, session=action.session_id, n=action.n, ordinal=ordinal)
-    return _same((row.digest, row.answer), digest) if row else None
-
-
-def filed(c: Connection, action: Action, digest: str, answer: object) -> Kept:
-    """File the receipt of a command of several statements, as the last of them."""
-    text = json.dumps(answer, separators=(",", ":"), default=_plain)
-    row = _FILE.row(
-        c, actor=action.actor, action=action.id, digest=digest, answer=text, created_at=action.created_at
-    )
-    if row is None:
+    A receipt that is there already is the answer, and nothing is done (spec B-04, P-02).
+    """
+    found = _find(c, action, digest)
+    if found is not None:
+        return found
+    receipt = once(c, action, digest, lambda: _file(c, action, digest, body()))
+    if receipt is None:
         raise expired(action.id)
-    return Kept(json.loads(text), replayed=False)
-
-
-def session_filed(c: Connection, action: SessionAction, digest: str, answer: object, ordinal: int = 0) -> None:
-    """File the receipt of a session's command, or of one deferred row of it."""
-    text = json.dumps(answer, separators=(",", ":"), default=_plain)
-    _FILE_SESSION.rows(c, session=action.session_id, n=action.n, ordinal=ordinal, digest=digest, answer=text)
+    return receipt
 
 
 def expired(action: str) -> ReceiptExpired:
@@ -137,6 +123,25 @@ def refuse_session(c: Connection, action: SessionAction) -> None:
         raise expired(action.id)
     state = row.state if row else "unknown"
     raise SessionReplaced(f"The session is {state}, so the command was not executed.", session=action.session_id, state=state)
+
+
+def _find(c: Connection, action: Action | SessionAction, digest: str) -> Kept | None:
+    if isinstance(action, Action):
+        row = _READ.row(c, actor=action.actor, action=action.id)
+    else:
+        row = _READ_SESSION.row(c, session=action.session_id, n=action.n, ordinal=action.ordinal)
+    return _same((row.digest, row.answer), digest) if row else None
+
+
+def _file(c: Connection, action: Action | SessionAction, digest: str, answer: object) -> str | None:
+    text = json.dumps(answer, separators=(",", ":"))
+    if isinstance(action, SessionAction):
+        own = {"session": action.session_id, "n": action.n, "ordinal": action.ordinal}
+        row = _FILE_SESSION.row(c, digest=digest, answer=text, **own)
+    else:
+        own = {"actor": action.actor, "action": action.id, "created_at": action.created_at}
+        row = _FILE.row(c, digest=digest, answer=text, **own)
+    return None if row is None else text
 
 
 def _same(found: tuple[str, str], digest: str) -> Kept:

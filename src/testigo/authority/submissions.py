@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -19,7 +19,7 @@ from testigo.rules.identity import content_digest, request_digest
 from testigo.rules.retries import Backoff, backoff_to_json
 from testigo.settings import LIMITS
 
-__all__ = ["How", "NewJob", "Submitted", "SubmittedJob", "check", "digest_of_request", "given"]
+__all__ = ["How", "NewJob", "Submitted", "SubmittedJob", "check", "content", "digest_of_request"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def check(jobs: Sequence[NewJob]) -> None:
         raise Invalid(f"A batch of {len(jobs)} jobs.", field="jobs", limit=f"1 to {LIMITS.batch_max} jobs")
     for at, job in enumerate(jobs):
         _check_names(job.kind, job.queue, job.client)
-        if any(value is not None for value in _optional(job)) or job.tags or job.parents:
+        if has_options(job):
             _check_rest(job, f"jobs[{at}]")
     if len({job.id for job in jobs}) < len(jobs):
         raise Invalid("Two jobs of the batch have the same id.", field="jobs", remedy="Make a NewJob for each.")
@@ -103,6 +103,35 @@ def check(jobs: Sequence[NewJob]) -> None:
             field="parents",
             remedy="Remove one of these parents.",
         )
+
+
+def has_options(job: NewJob) -> bool:
+    """Whether the caller gave anything besides kind, queue, client and payload."""
+    return not (
+        job.key is None
+        and job.priority is None
+        and job.run_at is None
+        and job.start_by is None
+        and job.finish_by is None
+        and job.attempts is None
+        and job.crash_limit is None
+        and job.timeout_seconds is None
+        and job.backoff is None
+        and job.delay_limit_seconds is None
+        and job.cost_limit is None
+        and not job.tags
+        and not job.parents
+    )
+
+
+def content(jobs: Sequence[NewJob]) -> list[object]:
+    """What the caller of a batch gave, for the digest of the command."""
+    return [
+        (job.kind, job.queue, job.client, job.payload, given(job))
+        if has_options(job)
+        else (job.kind, job.queue, job.client, job.payload)
+        for job in jobs
+    ]
 
 
 def given(job: NewJob) -> dict[str, object]:
@@ -132,11 +161,6 @@ def given(job: NewJob) -> dict[str, object]:
 def digest_of_request(job: NewJob) -> str:
     """The digest that tells whether two submissions under one key ask for the same (spec D-01, P-06)."""
     return request_digest(given(job), content_digest(job.payload))
-
-
-def _optional(job: NewJob) -> Iterator[object]:
-    yield from (job.key, job.priority, job.run_at, job.start_by, job.finish_by, job.attempts, job.crash_limit)
-    yield from (job.timeout_seconds, job.delay_limit_seconds, job.cost_limit)
 
 
 @lru_cache(maxsize=4096)

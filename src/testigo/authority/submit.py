@@ -19,11 +19,10 @@ from sqlalchemy import Connection
 
 from testigo.authority.actions import Action, JobId
 from testigo.authority.receipts import Kept, digest_of, expired, once
-from testigo.authority.submissions import How, NewJob, Submitted, SubmittedJob, check, digest_of_request, given
+from testigo.authority.submissions import How, NewJob, Submitted, SubmittedJob, check, content, digest_of_request
 from testigo.errors import Conflict, KeyBusy, KeyConflict, NotFound
 from testigo.rules.contract import contract_text
 from testigo.rules.graph import outside
-from testigo.rules.identity import content_digest
 from testigo.settings import CONTRACT, STORE
 from testigo.store.command import keeping_lock_timeout, single_statement
 from testigo.store.failures import constraint_of, is_lock_timeout
@@ -200,7 +199,7 @@ def _submit(c: Connection, jobs: Sequence[NewJob], action: Action, *, admits: bo
     check(jobs)
     _check_parents(c, jobs)
     ids = json.dumps([job.id for job in jobs])
-    digest = digest_of(action, "submit", [[content_digest(job.payload), given(job)] for job in jobs])
+    digest = digest_of(action, "submit", content(jobs))
     parameters = _columns(jobs) | {
         "admits": admits,
         "actor": action.actor,

@@ -8,7 +8,7 @@ command that has no edge from the job's state raises `Terminal` or `StateConflic
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import assert_never
@@ -72,8 +72,9 @@ class Position:
 class Move:
     """What a command changes: the state it ends in, what the journal says, what is counted.
 
-    `wait_seconds` is None unless the job now waits for its time. `reason` is the stable word that
-    `explain` shows for a job that ended or is blocked.
+    `wait_seconds` is None unless the job now waits for its time. `epochs` is 1 where the system grants
+    the job to itself in passing. `reason` is the stable word that `explain` shows for a job that
+    ended or is blocked.
     """
 
     target: State
@@ -82,6 +83,7 @@ class Move:
     failures: int = 0
     losses: int = 0
     releases: int = 0
+    epochs: int = 0
     reason: str | None = None
 
 
@@ -194,7 +196,8 @@ def retire(position: Position, reason: str) -> Move:
         State.CHECKPOINTED: [(Command.CLAIM, State.RUNNING), end],
         State.CREATED: [(Command.PROMOTE, State.INPUTS_PENDING), end],
     }.get(position.state, [end])
-    return _move(position, Command.RETIRE, steps, reason=reason)
+    granted = 1 if steps[0][0] is Command.CLAIM else 0
+    return replace(_move(position, Command.RETIRE, steps, reason=reason), epochs=granted)
 
 
 def cancel(position: Position) -> Move:
@@ -261,4 +264,4 @@ def _move(
     reason: str | None = None,
 ) -> Move:
     edge = walk(position.state, command, steps)
-    return Move(steps[-1][1], edge.event, wait_seconds, failures, losses, releases, reason)
+    return Move(steps[-1][1], edge.event, wait_seconds, failures, losses, releases, reason=reason)

@@ -8,7 +8,7 @@ array parameter `CAST(:ids AS uuid[])`: SQLAlchemy does not see a parameter in `
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -70,22 +70,26 @@ def in_schema(sql: str, schema: str) -> str:
     return _PREFIX.sub(lambda _: quoted, sql)
 
 
-def array(values: Iterable[object]) -> str:
+def array(values: Sequence[object]) -> str:
     """A PostgreSQL array literal of strings, numbers, booleans, UTC times and None.
 
     psycopg's own array adapter costs 1.5 to 6 µs an element, which was a quarter of a submission;
-    this costs 0.2.
+    this costs 0.2, and next to nothing for the columns in which every element is the same.
     """
+    if len(values) > 1 and values.count(values[0]) == len(values):
+        return "{" + ",".join([_element(values[0])] * len(values)) + "}"
     return "{" + ",".join([_element(value) for value in values]) + "}"
 
 
 def _element(value: object) -> str:
     if isinstance(value, str):
-        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        if "\\" in value or '"' in value:
+            value = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{value}"'
     if value is None:
         return "NULL"
     if isinstance(value, datetime):
-        return '"' + value.isoformat() + '"'
+        return f'"{value.isoformat()}"'
     return str(value)
 
 

@@ -1,0 +1,115 @@
+"""The job table's rows, as the commands that lock and decide read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from testigo.authority.actions import JobId, SessionId
+from testigo.errors import NotFound
+from testigo.rules.contract import contract_terms
+from testigo.rules.decide import Position
+from testigo.rules.states import State
+from testigo.store.sql import Statement
+
+__all__ = ["LockedJob", "existing", "lock"]
+
+
+@dataclass(frozen=True, slots=True)
+class LockedJob:
+    """A job under this transaction's lock: what it is, who owns it, and what the rules read of it."""
+
+    id: JobId
+    queue: str
+    kind: str
+    stream: str
+    revision: int
+    epoch: int
+    lease_id: str | None
+    session_id: SessionId | None
+    is_parent: bool
+    full_events: bool
+    unadmitted: bool
+    now: datetime
+    position: Position
+
+    @property
+    def state(self) -> State:
+        """Where the job stands."""
+        return self.position.state
+
+
+# The rows come locked in the order of their ids, each in its newest version; whatever else a
+# decision needs is read by a later statement (P-07, P-08).
+_LOCK = Statement(
+    """
+    SELECT CAST(j.id AS text) AS id, j.queue, j.kind, j.stream, j.revision, j.epoch,
+           CAST(j.lease_id AS text) AS lease_id, CAST(j.session_id AS text) AS session_id,
+           j.is_parent, j.full_events, CAST(j.state AS text) AS state, j.failures, j.losses,
+           j.waited_seconds, j.cost, j.attempts, j.crash_limit, j.contract, j.start_by, j.finish_by,
+           j.checkpoint IS NOT NULL AS has_checkpoint,
+           EXISTS (SELECT FROM testigo.admission a WHERE a.job_id = j.id) AS unadmitted,
+           now() AS now
+    FROM testigo.job j
+    WHERE j.id = ANY (CAST(:ids AS uuid[]))
+    ORDER BY j.id
+    FOR UPDATE OF j
+    """
+)
+
+
+def lock(c: Connection, ids: Iterable[str]) -> dict[JobId, LockedJob]:
+    """Lock these jobs in the order of their ids and read them; ids without a job are left out."""
+    wanted = sorted(set(ids))
+    if not wanted:
+        return {}
+    return {JobId(row.id): _locked(row) for row in _LOCK.rows(c, ids=wanted)}
+
+
+def existing(jobs: Mapping[JobId, LockedJob], ids: Iterable[str]) -> list[LockedJob]:
+    """The jobs in the order asked for; raises `NotFound` for the first that does not exist."""
+    found = []
+    for id in ids:
+        job = jobs.get(JobId(id))
+        if job is None:
+            raise NotFound(f"There is no job {id}.", field="job")
+        found.append(job)
+    return found
+
+
+def _locked(row: Row[Any]) -> LockedJob:
+    terms = contract_terms(row.contract)
+    position = Position(
+        state=State(row.state),
+        failures=row.failures,
+        losses=row.losses,
+        waited_seconds=row.waited_seconds,
+        cost=row.cost,
+        attempts=row.attempts,
+        crash_limit=row.crash_limit,
+        delay_limit_seconds=terms.delay_limit_seconds,
+        cost_limit=terms.cost_limit,
+        start_by=row.start_by,
+        finish_by=row.finish_by,
+        backoff=terms.backoff,
+        has_checkpoint=row.has_checkpoint,
+    )
+    return LockedJob(
+        id=JobId(row.id),
+        queue=row.queue,
+        kind=row.kind,
+        stream=row.stream,
+        revision=row.revision,
+        epoch=row.epoch,
+        lease_id=row.lease_id,
+        session_id=SessionId(row.session_id) if row.session_id else None,
+        is_parent=row.is_parent,
+        full_events=row.full_events,
+        unadmitted=row.unadmitted,
+        now=row.now,
+        position=position,
+    )
