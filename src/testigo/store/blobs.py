@@ -44,9 +44,9 @@ class Blob:
 class BlobStore:
     """The blobs of one directory, made when the first is put. Any number of threads and processes may share it.
 
-    A digest that is not written as `Blob.digest` is raises Invalid; one that is not there, NotFound.
-    A directory that cannot be written or read, because its disk is full for example, raises
-    BlobsUnusable. (issue 2)
+    A digest that is not written as `Blob.digest` is raises Invalid; one that is not there, NotFound;
+    one in whose place lies a link or what else is no file, BlobCorrupt. A directory that cannot be
+    written or read, because its disk is full for example, raises BlobsUnusable. (issue 2)
     """
 
     def __init__(self, directory: Path) -> None:
@@ -162,7 +162,7 @@ class BlobStore:
         return self._kept / parts[1] / parts[2]
 
     def _found(self, digest: str) -> tuple[int, int]:
-        """An open descriptor of the blob and its size; what lies in its place and is no file, a link too, is corrupt."""
+        """An open descriptor of the blob, and its size; a link or what else is no file in its place is corrupt."""
         path = self._path(digest)
         with _usable(self._directory):
             try:
