@@ -157,6 +157,9 @@ def test_every_value_is_kept_exactly_or_refused_by_path(value: object) -> None:
         ([{1, 2}], "payload[0]", "type set is not JSON"),
         (object(), "payload", "type object is not JSON"),
         ({"a b": {"c-d": [1j]}}, 'payload["a b"]["c-d"][0]', "type complex is not JSON"),
+        ({"k" * 64: 1j}, f"payload.{'k' * 64}", "type complex is not JSON"),
+        ({"-" * 64: 1j}, f'payload["{"-" * 64}"]', "type complex is not JSON"),
+        ({"k" * 65: 1j}, f'payload["{"k" * 63}\\u2026"]', "type complex is not JSON"),
         ({"k" * 100: 1j}, f'payload["{"k" * 63}\\u2026"]', "type complex is not JSON"),
     ],
 )
@@ -318,6 +321,7 @@ def test_foreign_text_is_returned_unchanged(text: str) -> None:
         ('{"a":"x\\uD800"}', "payload.a", "surrogate U+D800 at 1"),
         ('{"a":"\\ude00\\ud83d"}', "payload.a", "surrogate U+DE00 at 0"),
         ('{"a":1,"b":2,"a":1}', "payload.a", "occurs twice"),
+        ('{"b":1,"a":2,"a":3}', "payload.a", "occurs twice"),
         ('[{"x":{"a":1,"\\u0061":2}}]', "payload[0].x.a", "occurs twice"),
         ("NaN", "payload", "nan is not"),
         ('{"a":[Infinity]}', "payload.a[0]", "inf is not"),

@@ -162,7 +162,7 @@ def test_a_clock_that_goes_back_ages_nothing() -> None:
 
 
 def test_one_read_serves_all_sessions_each_by_its_term() -> None:
-    """Many sessions with different terms die each at its own, those longest overdue first (spec P-18)."""
+    """Many sessions with different terms die each at its own (spec P-18)."""
     terms = [2.0, 5.0, 10.0, 15.0]
     sessions = [session(number, term=term) for number, term in enumerate(terms)]
     watch = watched((0.0, sessions))

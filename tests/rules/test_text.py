@@ -179,6 +179,14 @@ def test_what_does_not_fit_is_cut_and_counted() -> None:
     assert len(found[1]) + int(found[2]) == len(text)
 
 
+@pytest.mark.parametrize("letter", ["x", "é", "😀"])
+def test_text_that_just_fits_is_not_cut(letter: str) -> None:
+    """The limit itself is allowed."""
+    text = letter * (400 // len(letter.encode()))
+    assert tidy(text, bytes_max=400) == text
+    assert tidy(text, bytes_max=399) != text
+
+
 @given(st.text(st.sampled_from("aé€😀\x00"), min_size=30), st.integers(40, 90))
 def test_the_marker_counts_exactly_what_is_gone(text: str, bytes_max: int) -> None:
     """Kept bytes and counted bytes are all bytes, and no character is cut in two."""

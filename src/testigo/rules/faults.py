@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
@@ -36,8 +37,7 @@ class Duplicated(dict[str, Any]):
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
-        seen: set[str] = set()
-        self.key = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        self.key = next(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
 
 
 def find(value: object, *, safe_integers: bool = False, depth: int = 0) -> Fault | None:

@@ -56,7 +56,7 @@ def _cut(encoded: bytes, bytes_max: int) -> str:
     """As many whole characters as fit beside the marker that counts the bytes of the others."""
     room = bytes_max
     while True:
-        kept = encoded[: max(0, room)].decode(errors="ignore")
+        kept = encoded[:room].decode(errors="ignore")
         marker = f"… [{len(encoded) - len(kept.encode())} bytes cut]"
         room_left = bytes_max - len(marker.encode())
         if room_left >= room:
