@@ -97,6 +97,7 @@ def _locked(row: Row[Any]) -> LockedJob:
         finish_by=row.finish_by,
         backoff=terms.backoff,
         has_checkpoint=row.has_checkpoint,
+        runs=row.epoch,
     )
     return LockedJob(
         id=JobId(row.id),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from sqlalchemy import Connection
 
@@ -116,7 +116,7 @@ def expired(action: str) -> ReceiptExpired:
     return ReceiptExpired("The command is older than the receipts that are kept, so it was not executed.", action=action)
 
 
-def refuse_session(c: Connection, action: SessionAction) -> None:
+def refuse_session(c: Connection, action: SessionAction) -> NoReturn:
     """Say why a session's command was not executed: too old, or its session is not open any more."""
     row = _SESSION.row(c, session=action.session_id)
     if row is not None and action.n < row.low_water:

@@ -51,8 +51,8 @@ class Change:
     action: str | None = None
 
 
-# What ends gives up its lease, and so does what goes back to wait; what is only asked to stop keeps
-# it. The heads depend on the jobs' RETURNING, so that no head is held while a job is waited for.
+# What ends gives up its lease, and so does what goes back to wait; what starts, or is only asked to
+# stop, keeps it. The heads depend on the jobs' RETURNING, so that no head is held while a job is waited for.
 _WRITE = Statement(
     """
     WITH input AS MATERIALIZED (
@@ -83,9 +83,10 @@ _WRITE = Statement(
             cost = j.cost + i.cost,
             due_at = coalesce(i.due_at, now() + i.wait * interval '1 second'),
             ready_at = CASE WHEN i.state IN ('ready', 'checkpointed') THEN now() ELSE j.ready_at END,
-            lease_id = CASE WHEN i.state = 'cancelling' THEN j.lease_id END,
-            session_id = CASE WHEN i.state = 'cancelling' THEN j.session_id END,
-            grant_n = CASE WHEN i.state = 'cancelling' THEN j.grant_n END,
+            lease_id = CASE WHEN i.state IN ('running', 'cancelling') THEN j.lease_id END,
+            session_id = CASE WHEN i.state IN ('running', 'cancelling') THEN j.session_id END,
+            grant_n = CASE WHEN i.state IN ('running', 'cancelling') THEN j.grant_n END,
+            started_at = CASE WHEN i.state = 'running' THEN now() ELSE j.started_at END,
             output = coalesce(i.output, j.output),
             limitations = coalesce(CAST(i.limitations AS text[]), j.limitations),
             error = coalesce(i.error, j.error),

@@ -31,6 +31,7 @@ __all__ = [
     "promote",
     "retire",
     "settle",
+    "start",
     "supersede",
     "unblock",
 ]
@@ -61,6 +62,7 @@ class Position:
     finish_by: datetime | None
     backoff: Backoff
     has_checkpoint: bool = False
+    runs: int = 0
 
     @property
     def budget(self) -> Budget:
@@ -132,8 +134,11 @@ def inputs(position: Position, parents: Inputs) -> Move | None:
 
 
 def is_fit(position: Position, *, now: datetime) -> str | None:
-    """Why a claimable job must not be started any more, or None (spec P-24, field case R50)."""
-    if position.start_by is not None and now > position.start_by:
+    """Why a waiting job must not be started any more, or None (spec P-24, field case R50).
+
+    `start_by` is a date for the first run; `finish_by` is one for every run.
+    """
+    if position.runs == 0 and position.start_by is not None and now > position.start_by:
         return "start_by"
     if position.finish_by is not None and now > position.finish_by:
         return "finish_by"
@@ -144,11 +149,19 @@ def is_fit(position: Position, *, now: datetime) -> str | None:
     return None
 
 
+def start(position: Position) -> Move:
+    """Begin the run of a leased job."""
+    return _move(position, Command.START, [(Command.START, State.RUNNING)])
+
+
 def settle(position: Position, outcome: Outcome, *, draw: float, now: datetime) -> Move:
     """End a run as its holder reports. A cancel that was requested wins over any wish to go on.
 
     `draw` is in [0, 1), for the jitter of the wait; `position.cost` already holds this run's cost.
     """
+    if position.state is State.LEASED and not isinstance(outcome, Release):
+        started = walk(State.LEASED, Command.START, [(Command.START, State.RUNNING)])
+        position = replace(position, state=started.target)
     cancelling = position.state is State.CANCELLING
     match outcome:
         case Succeed():

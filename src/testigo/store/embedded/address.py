@@ -23,6 +23,7 @@ from testigo.store.embedded.processes import Process
 __all__ = ["PORT", "Address", "forget", "recall", "remember", "take_address"]
 
 PORT = 5432
+SOCKET = f".s.PGSQL.{PORT}"
 SOCKET_BYTES_MAX = 103
 
 
@@ -35,10 +36,17 @@ class Address:
 
 
 def take_address(file: Path, account: Account) -> Address:
-    """For a server that starts: the remembered folder if it can still be trusted, else a new one; no process yet."""
+    """For a server that starts: the remembered folder if it can still be trusted, else a new one; no process yet.
+
+    A killed server's socket is removed. PostgreSQL would do that too, unless the pid beside it is
+    known to the system: given to another process, or not yet reaped.
+    """
     found = recall(file)
-    known = found is not None and _is_private(Path(found.folder), account)
-    address = Address(found.folder if found is not None and known else _make_folder(account))
+    if found is not None and _is_private(Path(found.folder), account):
+        address = Address(found.folder)
+        _remove_sockets(Path(found.folder))
+    else:
+        address = Address(_make_folder(account))
     remember(file, address)
     return address
 
@@ -60,12 +68,14 @@ def remember(file: Path, address: Address) -> None:
 
 
 def forget(file: Path) -> None:
-    """The server has stopped: remove its socket's folder and the memory of it."""
+    """The server is gone: remove its socket's folder, with what it may have left in it, and the memory of it."""
     found = recall(file)
     if found is not None:
-        file.unlink()
+        folder = Path(found.folder)
         with contextlib.suppress(OSError):
-            Path(found.folder).rmdir()
+            _remove_sockets(folder)
+            folder.rmdir()
+        file.unlink()
 
 
 def _is_private(folder: Path, account: Account) -> bool:
@@ -76,6 +86,11 @@ def _is_private(folder: Path, account: Account) -> bool:
     return stat.S_ISDIR(found.st_mode) and found.st_uid == account.uid and not found.st_mode & 0o077
 
 
+def _remove_sockets(folder: Path) -> None:
+    for left in (SOCKET, f"{SOCKET}.lock"):
+        (folder / left).unlink(missing_ok=True)
+
+
 def _make_folder(account: Account) -> str:
     # The system's temporary folder follows TMPDIR and may be long; /tmp is short wherever it exists.
     for parent in ("/tmp", tempfile.gettempdir()):  # noqa: S108 - made by mkdtemp, which is safe there
@@ -83,7 +98,7 @@ def _make_folder(account: Account) -> str:
             folder = Path(tempfile.mkdtemp(prefix=f"testigo-{account.uid}-", dir=parent))
         except OSError:
             continue
-        if len(os.fsencode(folder / f".s.PGSQL.{PORT}")) <= SOCKET_BYTES_MAX:
+        if len(os.fsencode(folder / SOCKET)) <= SOCKET_BYTES_MAX:
             account.give(folder)
             return str(folder)
         folder.rmdir()

@@ -13,7 +13,7 @@ from testigo.settings import EMBEDDED
 from testigo.store.embedded.account import Account
 from testigo.store.embedded.binaries import ENVIRONMENT, Binaries
 
-__all__ = ["SUPERUSER", "data_argument", "make_cluster", "refuse_other_major", "unusable"]
+__all__ = ["SUPERUSER", "data_argument", "has_room", "make_cluster", "refuse_other_major", "unusable"]
 
 SUPERUSER = "postgres"
 
@@ -109,11 +109,16 @@ def data_argument(data: Path, account: Account) -> str:
     return "/proc/self/cwd" if account.other and sys.platform == "linux" else str(data)
 
 
+def has_room(place: Path) -> bool:
+    """Whether the disk has room for a server to work."""
+    return shutil.disk_usage(place).free >= ROOM_BYTES_MIN
+
+
 def unusable(what: str, words: str, place: Path) -> EmbeddedUnusable:
     """The error for a program that worked in `place` and failed, with the last lines of what it said."""
     lines = "\n  ".join(words.splitlines()[-12:])
     # On a full disk the log is full too, and may say nothing.
-    if "No space left on device" in words or shutil.disk_usage(place).free < ROOM_BYTES_MIN:
+    if "No space left on device" in words or not has_room(place):
         remedy = "Free space on that disk and try again."
     else:
         remedy = "Do what PostgreSQL says above, or name a server in TESTIGO_URL."

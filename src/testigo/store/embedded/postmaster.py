@@ -22,7 +22,14 @@ from testigo.settings import EMBEDDED
 from testigo.store.embedded.account import Account, account_for
 from testigo.store.embedded.address import PORT, Address, forget, recall, remember, take_address
 from testigo.store.embedded.binaries import ENVIRONMENT, Binaries, binaries_for
-from testigo.store.embedded.cluster import SUPERUSER, data_argument, make_cluster, refuse_other_major, unusable
+from testigo.store.embedded.cluster import (
+    SUPERUSER,
+    data_argument,
+    has_room,
+    make_cluster,
+    refuse_other_major,
+    unusable,
+)
 from testigo.store.embedded.locks import POLL_SECONDS, FileLock
 from testigo.store.embedded.log import DISCREET, Log
 from testigo.store.embedded.processes import Process, process, works_in
@@ -45,8 +52,8 @@ SETTINGS = {
 }
 """What is not the user's to change, so it is on the command line, where it outweighs every file."""
 
-PASSING = ("already exists", "still in use")
-"""What PostgreSQL says of a lock file or a shared memory block while orphans of another server remain."""
+PASSING = ("already exists", "still in use", "unexpected postmaster exit")
+"""What PostgreSQL says of the lock file and the shared memory of another server's orphans, and what orphans say."""
 
 
 class Postmaster:
@@ -179,7 +186,11 @@ class Postmaster:
     def _refuse_unless_passing(self, began: int) -> None:
         """Judge a server that ended before it answered, by what it has logged since."""
         words = self._log.tail(began)
-        if not any(reason in words for reason in PASSING):
+        if words:
+            was_killed = "starting PostgreSQL" in words and "FATAL" not in words and "PANIC" not in words
+        else:
+            was_killed = has_room(self._data)
+        if not was_killed and not any(reason in words for reason in PASSING):
             raise self._unusable("ended as soon as it was started", words)
         time.sleep(20 * POLL_SECONDS)
 

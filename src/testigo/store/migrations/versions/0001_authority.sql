@@ -274,6 +274,14 @@ COMMENT ON COLUMN testigo.installation.receipt_floor IS
 
 INSERT INTO testigo.installation DEFAULT VALUES;
 
+-- A UUIDv7 for the few events whose ids are not made by the caller (leased and started, spec P-27).
+CREATE FUNCTION testigo.new_event_id() RETURNS uuid
+LANGUAGE sql VOLATILE AS $$
+    SELECT CAST(lpad(to_hex(CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)), 12, '0')
+                || '7' || substr(r, 14) AS uuid)
+    FROM (SELECT replace(CAST(gen_random_uuid() AS text), '-', '') AS r) AS random
+$$;
+
 -- What has ended is refused every change, except a redaction whose tombstone this very
 -- transaction wrote; it is deleted only behind a tombstone (spec A-06, P-26).
 CREATE FUNCTION testigo.refuse_terminal_change() RETURNS trigger

@@ -1,0 +1,84 @@
+"""cancel: end what nobody owns, and ask the holder of what is owned (spec D-20, Promise 7).
+
+The request is persisted with the job; it is never lost, and ends in exactly one terminal state:
+cancelled, or the outcome of the holder who was first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from sqlalchemy import Connection
+
+from testigo.authority.actions import Action, JobId
+from testigo.authority.admit import admit_these
+from testigo.authority.batch import check_batch
+from testigo.authority.jobs import existing, lock
+from testigo.authority.receipts import digest_of, exactly_once
+from testigo.authority.write import Change, write
+from testigo.rules import decide
+from testigo.rules.states import TERMINAL, State
+from testigo.rules.text import tidy
+
+__all__ = ["CancelledJob", "Cancelled", "How", "cancel"]
+
+
+class How(StrEnum):
+    """What a cancel did to one job."""
+
+    CANCELLED = "cancelled"
+    REQUESTED = "requested"
+    """It runs: its holder is asked to stop, and the job ends when the holder answers or is gone."""
+    ENDED = "ended"
+    """It had ended before; nothing changed."""
+
+
+class CancelledJob(NamedTuple):
+    """The answer for one job: what the cancel did, and the state the job is in now."""
+
+    job_id: JobId
+    how: How
+    state: State
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """The receipt of a cancel, a row per job in the order given."""
+
+    jobs: tuple[CancelledJob, ...]
+    replayed: bool
+
+
+def cancel(c: Connection, ids: Sequence[JobId], *, note: str = "", action: Action) -> Cancelled:
+    """Cancel these jobs, each as its state allows; `note` says why, for people.
+
+    Raises `NotFound` when one does not exist: then none is cancelled.
+    """
+    check_batch(ids, "jobs")
+    digest = digest_of(action, "cancel", [list(ids), note])
+    receipt = exactly_once(c, action, digest, lambda: _cancel(c, ids, note, action))
+    jobs = tuple(CancelledJob(JobId(id), How(how), State(state)) for id, how, state in receipt.answer)
+    return Cancelled(jobs, receipt.replayed)
+
+
+def _cancel(c: Connection, ids: Sequence[JobId], note: str, action: Action) -> list[CancelledJob]:
+    admit_these(c, ids)
+    jobs = existing(lock(c, ids), ids)
+    told = {"note": tidy(note)} if note else {}
+    answers: dict[JobId, CancelledJob] = {}
+    changes = []
+    for job in jobs:
+        if job.state in TERMINAL:
+            answers[job.id] = CancelledJob(job.id, How.ENDED, job.state)
+        elif job.state is State.CANCELLING:
+            answers[job.id] = CancelledJob(job.id, How.REQUESTED, job.state)
+        else:
+            move = decide.cancel(job.position)
+            changes.append(Change(job, move, told))
+            how = How.REQUESTED if move.target is State.CANCELLING else How.CANCELLED
+            answers[job.id] = CancelledJob(job.id, how, move.target)
+    write(c, changes, action=action)
+    return [answers[id] for id in ids]

@@ -1,0 +1,314 @@
+"""claim: take what is ready, for a session, in one statement (spec D-03, P-12 to P-14, P-17).
+
+Claiming waits for nobody: a job that another worker is taking is passed over. Each job taken rises
+by an epoch and a revision, and its lease is named by the claim and the job together (decision
+record 0010). A claim that got nothing writes no receipt, so its resend may claim.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection
+
+from testigo.authority.actions import JobId, SessionAction
+from testigo.authority.receipts import digest_of, once, refuse_session
+from testigo.errors import Invalid
+from testigo.rules import fields
+from testigo.rules.documents import Document
+from testigo.settings import LIMITS
+from testigo.store.command import single_statement
+from testigo.store.sql import Statement, array
+
+__all__ = ["Claimed", "Hint", "Lease", "QueueClaim", "claim"]
+
+
+class Hint(NamedTuple):
+    """The place in a queue after which a claim looks: the last job that an earlier claim saw (P-14)."""
+
+    priority: int = -(2**31)
+    ready_at: str = "-infinity"
+    id: str = "00000000-0000-0000-0000-000000000000"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueClaim:
+    """How many jobs to take from one queue at most, looking after `hint`."""
+
+    queue: str
+    slots: int
+    hint: Hint = Hint()
+
+
+class Lease(NamedTuple):
+    """One job's grant to a session: what to do, under which lease and epoch, from which checkpoint.
+
+    `failures` counts the earlier ones; `timeout_seconds` is the hard limit of this run.
+    """
+
+    job_id: JobId
+    kind: str
+    queue: str
+    lease_id: str
+    epoch: int
+    revision: int
+    failures: int
+    timeout_seconds: float
+    finish_by: datetime | None
+    started: bool
+    payload: Document
+    checkpoint: Document | None
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """What a claim took: leases in the order of the queues, and where the next claim may look on.
+
+    `unfit` are jobs that must not be started any more (past `start_by`, `finish_by` or a budget):
+    `retire` ends them. A replayed claim returns the leases that are still current, and names as
+    `lost` those that are not (spec P-05).
+    """
+
+    leases: tuple[Lease, ...]
+    hints: dict[str, Hint]
+    unfit: tuple[JobId, ...] = ()
+    replayed: bool = False
+    lost: tuple[JobId, ...] = ()
+
+
+# The pick is MATERIALIZED: a subselect with LIMIT that the planner rescans would lease more than
+# its limit. Queues are visited in the order given and the outer LIMIT ends the visit. Only a queue
+# with events = "full" has its heads locked here. What is returned stays under 64 KiB, because the
+# rows stay locked while it is sent: larger documents are read by a statement of their own.
+_CLAIM = Statement(
+    """
+    WITH pick AS MATERIALIZED (
+        SELECT j.id, j.fit, j.priority, j.ready_at, q.place
+        FROM testigo.session s,
+             unnest(CAST(:queues AS text[]), CAST(:slots AS integer[]), CAST(:after_priorities AS integer[]),
+                    CAST(:after_ready_ats AS timestamptz[]), CAST(:after_ids AS uuid[]))
+                 WITH ORDINALITY AS q(name, slots, priority, ready_at, id, place)
+             CROSS JOIN LATERAL (
+                 SELECT j.id, j.priority, j.ready_at,
+                        j.failures < j.attempts AND j.losses < j.crash_limit
+                            AND (j.epoch > 0 OR coalesce(j.start_by >= now(), true))
+                            AND coalesce(j.finish_by >= now(), true) AS fit
+                 FROM testigo.job j
+                 WHERE j.queue = q.name
+                   AND j.state IN ('ready', 'checkpointed')
+                   AND (j.priority, j.ready_at, j.id) > (q.priority, q.ready_at, q.id)
+                   AND j.kind = ANY (CAST(:kinds AS text[]))
+                   AND j.kind NOT IN (SELECT p.name FROM testigo.pause p WHERE p.scope = 'kind')
+                 ORDER BY j.priority, j.ready_at, j.id
+                 LIMIT q.slots
+                 FOR UPDATE SKIP LOCKED
+             ) j
+        WHERE s.id = CAST(:session AS uuid) AND s.state = 'open' AND s.low_water <= :n
+          AND q.name NOT IN (SELECT p.name FROM testigo.pause p WHERE p.scope = 'queue')
+        LIMIT :limit
+    ),
+    got AS (
+        UPDATE testigo.job j
+        SET state = CASE WHEN :starts OR j.state = 'checkpointed' THEN CAST('running' AS testigo.job_state)
+                         ELSE 'leased' END,
+            epoch = j.epoch + 1,
+            revision = j.revision + 1,
+            checkpoint_n = 0,
+            lease_id = CAST(:lease AS uuid),
+            session_id = CAST(:session AS uuid),
+            grant_n = :n,
+            leased_at = now(),
+            started_at = CASE WHEN :starts OR j.state = 'checkpointed' THEN now() END
+        FROM pick
+        WHERE j.id = pick.id AND pick.fit
+        RETURNING j.id, j.kind, j.queue, j.stream, j.epoch, j.revision, j.failures, j.timeout_seconds,
+                  j.finish_by, j.started_at, j.payload, j.checkpoint, j.full_events
+    ),
+    head AS (
+        INSERT INTO testigo.stream AS s (name, head, appended_at)
+        SELECT stream, count(*), clock_timestamp()
+        FROM got
+        WHERE full_events
+        GROUP BY stream
+        ORDER BY stream
+        ON CONFLICT (name) DO UPDATE
+            SET head = s.head + excluded.head, appended_at = greatest(s.appended_at, excluded.appended_at)
+        RETURNING name, head, appended_at
+    ),
+    appended AS (
+        INSERT INTO testigo.event (stream, sequence, id, type, subject, at, revision, actor, action, data)
+        SELECT h.name, h.head + 1 - row_number() OVER (PARTITION BY h.name ORDER BY g.id DESC),
+               testigo.new_event_id(), CASE WHEN g.started_at IS NULL THEN 'job.leased' ELSE 'job.started' END,
+               g.id, h.appended_at, g.revision, :actor, :action, json_build_object('epoch', g.epoch)
+        FROM got g JOIN head h ON h.name = g.stream
+        WHERE g.full_events
+        RETURNING 1
+    ),
+    receipt AS (
+        INSERT INTO testigo.session_receipt (session_id, n, ordinal, digest, answer)
+        SELECT CAST(:session AS uuid), :n, 0, :digest, json_agg(got.id)
+        FROM got, (SELECT count(*) FROM appended) AS told
+        HAVING count(*) > 0
+        RETURNING 1
+    )
+    SELECT CAST(p.id AS text), p.fit, p.priority, CAST(p.ready_at AS text),
+           g.kind, g.queue, g.epoch, g.revision, g.failures, g.timeout_seconds, g.finish_by,
+           g.started_at IS NOT NULL,
+           greatest(octet_length(g.payload), octet_length(g.checkpoint)) <= :inline_bytes,
+           CASE WHEN octet_length(g.payload) <= :inline_bytes THEN g.payload END,
+           CASE WHEN octet_length(g.checkpoint) <= :inline_bytes THEN g.checkpoint END
+    FROM pick p LEFT JOIN got g ON g.id = p.id
+    ORDER BY p.place, p.priority, p.ready_at, p.id
+    """
+)
+
+# What an earlier send of this claim took, as far as it is still this grant's.
+_CURRENT = Statement(
+    """
+    SELECT CAST(j.id AS text) AS id, j.kind, j.queue, j.epoch, j.revision, j.failures, j.timeout_seconds,
+           j.finish_by, CAST(j.lease_id AS text) AS lease_id, j.state <> 'leased' AS started,
+           j.payload, j.checkpoint
+    FROM testigo.job j
+    WHERE j.session_id = CAST(:session AS uuid) AND j.grant_n = :n AND j.lease_id IS NOT NULL
+    ORDER BY j.priority, j.ready_at, j.id
+    """
+)
+
+_DOCUMENTS = Statement(
+    """
+    SELECT CAST(id AS text) AS id, payload, checkpoint
+    FROM testigo.job
+    WHERE id = ANY (CAST(:ids AS uuid[])) AND lease_id = CAST(:lease AS uuid)
+    """
+)
+
+_OPEN = Statement(
+    """
+    SELECT 1
+    FROM testigo.session
+    WHERE id = CAST(:session AS uuid) AND state = 'open' AND low_water <= :n
+    """
+)
+
+_ROW_BYTES = 200
+"""What a claimed row takes in the answer besides its documents, at the most that is usual."""
+
+
+@single_statement
+def claim(
+    c: Connection,
+    queues: Sequence[QueueClaim],
+    kinds: Sequence[str],
+    *,
+    slots: int,
+    lease_id: str,
+    action: SessionAction,
+    starts: bool = True,
+) -> Claimed:
+    """Take at most `slots` jobs of these kinds, from these queues in this order.
+
+    With `starts` the jobs are running at once; without it they are leased until `start`, except
+    those that go on from a checkpoint. A paused queue or kind is passed over: no claim that begins
+    after the pause was answered takes from it. `lease_id` is new for each claim, and resent with it.
+    Raises `SessionReplaced` when the session is not open, `ReceiptExpired` for an n that is past.
+    """
+    fields.whole(slots, field="slots", low=1, high=LIMITS.claim_max)
+    if not queues or not kinds:
+        raise Invalid("A claim names at least one queue and one kind.", field="queues" if not queues else "kinds")
+    content = [[q.queue for q in queues], list(kinds), slots, starts]
+    digest = digest_of(action, "claim", content)
+    found: list[tuple[Any, ...]] = []
+
+    def send() -> str | None:
+        found.extend(_CLAIM.fetch(c, _parameters(queues, kinds, slots, lease_id, action, digest, starts)))
+        return "[]" if found else None
+
+    receipt = once(c, action, digest, send)
+    if receipt is None:
+        if not _OPEN.rows(c, session=action.session_id, n=action.n):
+            refuse_session(c, action)
+        return Claimed((), {})
+    if receipt.replayed:
+        return _replayed(c, action, receipt.answer)
+    return _claimed(c, found, lease_id)
+
+
+def _parameters(
+    queues: Sequence[QueueClaim],
+    kinds: Sequence[str],
+    slots: int,
+    lease_id: str,
+    action: SessionAction,
+    digest: str,
+    starts: bool,
+) -> dict[str, Any]:
+    return {
+        "queues": array([q.queue for q in queues]),
+        "slots": array([min(q.slots, slots) for q in queues]),
+        "after_priorities": array([q.hint.priority for q in queues]),
+        "after_ready_ats": array([q.hint.ready_at for q in queues]),
+        "after_ids": array([q.hint.id for q in queues]),
+        "kinds": array(list(kinds)),
+        "session": action.session_id,
+        "n": action.n,
+        "limit": slots,
+        "starts": starts,
+        "lease": lease_id,
+        "actor": action.actor,
+        "action": action.id,
+        "digest": digest,
+        "inline_bytes": max(0, LIMITS.answer_bytes_max // slots - _ROW_BYTES) // 2,
+    }
+
+
+def _claimed(c: Connection, rows: Sequence[tuple[Any, ...]], lease_id: str) -> Claimed:
+    large = [row[0] for row in rows if row[12] is False]
+    documents = _documents(c, large, lease_id)
+    leases = []
+    hints: dict[str, Hint] = {}
+    for row in rows:
+        id, fit, priority, ready_at, kind, queue, epoch, revision, failures, timeout, finish_by, started = row[:12]
+        if not fit:
+            continue
+        payload, checkpoint = documents.get(id, (row[13], row[14]))
+        leases.append(
+            Lease(
+                id, kind, queue, lease_id, epoch, revision, failures, timeout, finish_by, started, payload, checkpoint
+            )
+        )
+        hints[queue] = Hint(priority, ready_at, id)
+    return Claimed(tuple(leases), hints, tuple(JobId(row[0]) for row in rows if not row[1]))
+
+
+def _documents(c: Connection, ids: Sequence[str], lease_id: str) -> dict[str, tuple[Document, Document | None]]:
+    if not ids:
+        return {}
+    rows = _DOCUMENTS.rows(c, ids=list(ids), lease=lease_id)
+    return {row.id: (Document(row.payload), row.checkpoint) for row in rows}
+
+
+def _replayed(c: Connection, action: SessionAction, granted: Sequence[str]) -> Claimed:
+    rows = _CURRENT.rows(c, session=action.session_id, n=action.n)
+    leases = tuple(
+        Lease(
+            JobId(row.id),
+            row.kind,
+            row.queue,
+            row.lease_id,
+            row.epoch,
+            row.revision,
+            row.failures,
+            row.timeout_seconds,
+            row.finish_by,
+            row.started,
+            Document(row.payload),
+            row.checkpoint,
+        )
+        for row in rows
+    )
+    current = {lease.job_id for lease in leases}
+    return Claimed(leases, {}, replayed=True, lost=tuple(JobId(id) for id in granted if id not in current))

@@ -1,0 +1,225 @@
+"""settle_deferred: the slow path of a settle, in a transaction of its own (spec P-09, P-15, B-16).
+
+It locks the job, reads it, and decides by the rules: under a live lease anything that the holder
+reports is accepted, whatever happened to the job meanwhile. Without one nothing is changed, and
+what was reported is kept as a late result, as evidence. Each row has a receipt of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import NamedTuple
+
+from sqlalchemy import Connection
+
+from testigo.authority.actions import Action, JobId, SessionAction, new_id
+from testigo.authority.jobs import LockedJob, lock
+from testigo.authority.receipts import digest_of
+from testigo.authority.settle import Settlement, content
+from testigo.authority.submit import submit_within
+from testigo.authority.write import Change, write
+from testigo.errors import ActionIdCollision
+from testigo.rules import decide
+from testigo.rules.documents import Document
+from testigo.rules.outcomes import Block, Degrade, Fail, Release, Succeed, Yield
+from testigo.rules.states import LEASED, State
+from testigo.rules.text import tidy
+from testigo.store.sql import Statement
+
+__all__ = ["How", "SettledRow", "settle_deferred"]
+
+
+class How(StrEnum):
+    """What became of a deferred row."""
+
+    ACCEPTED = "accepted"
+    LATE = "late"
+    """The lease was not held any more: the result is kept as evidence and changed nothing (LEASE_LOST)."""
+    GONE = "gone"
+    """The job was pruned."""
+
+
+class SettledRow(NamedTuple):
+    """The answer to one deferred row: what became of it, and the state that the job is in."""
+
+    job_id: JobId
+    how: How
+    state: State | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Document:
+    """An outcome as it is written: which documents, and the words for people."""
+
+    output: Document | None = None
+    checkpoint: Document | None = None
+    error: str | None = None
+    limitations: tuple[str, ...] | None = None
+
+
+_SESSION = Statement(
+    """
+    SELECT 1
+    FROM testigo.session
+    WHERE id = CAST(:session AS uuid) AND state IN ('open', 'draining') AND low_water <= :n
+    """
+)
+
+_FOUND = Statement(
+    """
+    SELECT ordinal, digest, answer
+    FROM testigo.session_receipt
+    WHERE session_id = CAST(:session AS uuid) AND n = :n AND ordinal = ANY (CAST(:ordinals AS integer[]))
+    """
+)
+
+_FILE = Statement(
+    """
+    INSERT INTO testigo.session_receipt (session_id, n, ordinal, digest, answer)
+    SELECT CAST(:session AS uuid), :n, r.ordinal, r.digest, r.answer
+    FROM unnest(CAST(:ordinals AS integer[]), CAST(:digests AS text[]), CAST(:answers AS text[]))
+             AS r(ordinal, digest, answer)
+    """
+)
+
+_KEEP = Statement(
+    """
+    INSERT INTO testigo.late (id, job_id, epoch, lease_id, session_id, outcome, document, note, found_state, at)
+    VALUES (CAST(:id AS uuid), CAST(:job AS uuid), :epoch, CAST(:lease AS uuid), CAST(:session AS uuid),
+            :outcome, :document, :note, CAST(:state AS testigo.job_state), now())
+    """
+)
+
+
+def settle_deferred(
+    c: Connection, rows: Sequence[tuple[int, Settlement]], *, action: SessionAction
+) -> tuple[SettledRow, ...]:
+    """Settle rows of a batch that were deferred: each is named by its place in the batch of `action`.
+
+    The rows share this transaction and its locks, in the one order (jobs, children, heads). Raises
+    what the rules refuse; a lost lease is an answer, not an error.
+    """
+    jobs = lock(c, [settlement.job_id for _, settlement in rows])
+    digests = {place: digest_of(action, "settle_deferred", content([settlement])) for place, settlement in rows}
+    # The receipts are read under the jobs' locks: a resend in flight has filed its own by then.
+    answers = _filed(c, action, digests)
+    fresh = [(place, settlement) for place, settlement in rows if place not in answers]
+    open_session = bool(_SESSION.rows(c, session=action.session_id, n=action.n))
+    changes: list[Change] = []
+    for place, settlement in fresh:
+        job = jobs.get(settlement.job_id)
+        if job is None:
+            answers[place] = SettledRow(settlement.job_id, How.GONE, None)
+        elif open_session and _holds(settlement, job):
+            _submit_children(c, settlement, replace(action, ordinal=place + 1))
+            changes.append(_change(settlement, job))
+            answers[place] = SettledRow(job.id, How.ACCEPTED, changes[-1].move.target)
+        else:
+            _keep_late(c, settlement, job, action)
+            answers[place] = SettledRow(job.id, How.LATE, job.state)
+    write(c, changes, action=action)
+    _file(c, action, digests, {place: answers[place] for place, _ in fresh})
+    return tuple(answers[place] for place, _ in rows)
+
+
+def _filed(c: Connection, action: SessionAction, digests: Mapping[int, str]) -> dict[int, SettledRow]:
+    found = _FOUND.rows(c, session=action.session_id, n=action.n, ordinals=[place + 1 for place in digests])
+    answers = {}
+    for row in found:
+        place = row.ordinal - 1
+        if row.digest != digests[place]:
+            raise ActionIdCollision("This row of the batch was settled before with other content.", row=place)
+        job_id, how, state = json.loads(row.answer)
+        answers[place] = SettledRow(JobId(job_id), How(how), State(state) if state else None)
+    return answers
+
+
+def _file(c: Connection, action: SessionAction, digests: Mapping[int, str], answers: Mapping[int, SettledRow]) -> None:
+    if not answers:
+        return
+    _FILE.rows(
+        c,
+        session=action.session_id,
+        n=action.n,
+        ordinals=[place + 1 for place in answers],
+        digests=[digests[place] for place in answers],
+        answers=[json.dumps(answer) for answer in answers.values()],
+    )
+
+
+def _submit_children(c: Connection, settlement: Settlement, action: SessionAction) -> None:
+    """Accept what the run submitted with its end, before it: `admit` tells of it (spec P-25)."""
+    if settlement.children:
+        submit_within(c, settlement.children, action=Action(action.actor, action.id))
+
+
+def _change(settlement: Settlement, job: LockedJob) -> Change:
+    position = replace(job.position, cost=job.position.cost + settlement.cost)
+    move = decide.settle(position, settlement.outcome, draw=random.random(), now=job.now)
+    document = _document(settlement)
+    return Change(
+        job,
+        move,
+        {"epoch": settlement.epoch, **settlement.facts, **_told(settlement)},
+        output=document.output,
+        limitations=document.limitations,
+        error=document.error,
+        checkpoint=document.checkpoint,
+        cost=settlement.cost,
+        event_id=settlement.event_id,
+    )
+
+
+def _holds(settlement: Settlement, job: LockedJob) -> bool:
+    return (
+        job.state in LEASED
+        and job.lease_id == settlement.lease_id
+        and job.epoch == settlement.epoch
+    )
+
+
+def _keep_late(c: Connection, settlement: Settlement, job: LockedJob, action: SessionAction) -> None:
+    document = _document(settlement)
+    _KEEP.rows(
+        c,
+        id=new_id(),
+        job=job.id,
+        epoch=settlement.epoch,
+        lease=settlement.lease_id,
+        session=action.session_id,
+        outcome=type(settlement.outcome).__name__.lower(),
+        document=document.output or document.checkpoint,
+        note=document.error,
+        state=str(job.state),
+    )
+
+
+def _document(settlement: Settlement) -> _Document:
+    match settlement.outcome:
+        case Succeed(output):
+            return _Document(output=output)
+        case Degrade(output, limitations):
+            return _Document(output=output, limitations=limitations)
+        case Fail() as fail:
+            error = {"code": tidy(fail.code), "message": tidy(fail.message), "detail": tidy(fail.detail)}
+            return _Document(error=json.dumps(error, ensure_ascii=False))
+        case Block(checkpoint=checkpoint) | Release(checkpoint=checkpoint):
+            return _Document(checkpoint=checkpoint)
+        case Yield(checkpoint):
+            return _Document(checkpoint=checkpoint)
+
+
+def _told(settlement: Settlement) -> dict[str, object]:
+    match settlement.outcome:
+        case Degrade(_, limitations):
+            return {"limitations": list(limitations)}
+        case Fail() as fail:
+            return {"code": tidy(fail.code), "message": tidy(fail.message)}
+        case Block(_, needs):
+            return {"needs": tidy(needs)}
+        case _:
+            return {}

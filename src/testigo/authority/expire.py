@@ -1,0 +1,157 @@
+"""expire: take work back from sessions that are over, and declare dead those that stopped beating (P-17, P-18).
+
+Whether a session still beats is observed, never dated: `read_beats` shows every live session's beat,
+`rules.leases.Watch` ages it on the reader's own monotonic clock, and `declare_dead` takes effect only if
+the beat is still the one that was watched. The rest is level-triggered: every sweep takes back any lease
+whose session is not open, whoever closed it and whenever its claim committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from sqlalchemy import Connection
+
+from testigo.authority.actions import Action, JobId, SessionId
+from testigo.authority.jobs import LockedJob, lock
+from testigo.authority.write import Change, write
+from testigo.rules import decide
+from testigo.rules.leases import Reading
+from testigo.rules.outcomes import Release
+from testigo.settings import STORE
+from testigo.store.command import single_statement
+from testigo.store.sql import Statement
+
+__all__ = ["Beats", "TakenBack", "declare_dead", "expire", "read_beats", "take_back"]
+
+
+class Beats(NamedTuple):
+    """Every live session's beat, and the incarnation of the database that shows them (spec P-23)."""
+
+    readings: tuple[Reading, ...]
+    incarnation: str
+
+
+class TakenBack(NamedTuple):
+    """How many jobs were taken back, and whether another sweep would find more."""
+
+    count: int
+    more: bool
+    wakes: tuple[str, ...] = ()
+
+
+_BEATS = Statement(
+    """
+    SELECT CAST(s.id AS text) AS id, s.epoch, s.beat, s.term_seconds, i.incarnation
+    FROM (SELECT system_identifier || ':' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) AS incarnation
+          FROM pg_control_system()) AS i
+         LEFT JOIN testigo.session s ON s.state IN ('open', 'draining')
+    """
+)
+
+_DEAD = Statement(
+    """
+    WITH dead AS (
+        UPDATE testigo.session
+        SET state = 'dead'
+        WHERE id = CAST(:id AS uuid) AND epoch = :epoch AND beat = :beat AND state IN ('open', 'draining')
+        RETURNING id
+    ),
+    profile AS (
+        UPDATE testigo.session_profile p
+        SET closed_at = now()
+        FROM dead
+        WHERE p.session_id = dead.id
+    )
+    SELECT 1 FROM dead
+    """
+)
+
+_OVER = Statement(
+    """
+    SELECT CAST(s.id AS text) AS id
+    FROM testigo.session s
+    WHERE s.state NOT IN ('open', 'draining')
+      AND EXISTS (SELECT FROM testigo.job j WHERE j.session_id = s.id AND j.lease_id IS NOT NULL)
+    LIMIT 1
+    """
+)
+
+_HELD = Statement(
+    """
+    SELECT CAST(id AS text) AS id
+    FROM testigo.job
+    WHERE session_id = CAST(:session AS uuid) AND lease_id IS NOT NULL
+    ORDER BY id
+    LIMIT :limit
+    FOR UPDATE SKIP LOCKED
+    """
+)
+
+_UNLISTED = Statement(
+    """
+    SELECT CAST(id AS text) AS id
+    FROM testigo.job
+    WHERE session_id = CAST(:session AS uuid) AND lease_id IS NOT NULL AND grant_n <= :watermark
+      AND id <> ALL (CAST(:listed AS uuid[]))
+    ORDER BY id
+    LIMIT :limit
+    FOR UPDATE SKIP LOCKED
+    """
+)
+
+
+@single_statement
+def read_beats(c: Connection) -> Beats:
+    """Read every live session's beat; one read serves all sessions. Locks nothing."""
+    rows = _BEATS.rows(c)
+    readings = tuple(Reading(row.id, row.epoch, row.beat, row.term_seconds) for row in rows if row.id is not None)
+    return Beats(readings, rows[0].incarnation)
+
+
+@single_statement
+def declare_dead(c: Connection, session_id: SessionId, *, epoch: int, beat: int) -> bool:
+    """End a session whose beat was watched unchanged for its whole term; False if it beat meanwhile."""
+    return bool(_DEAD.rows(c, id=session_id, epoch=epoch, beat=beat))
+
+
+def expire(c: Connection, *, limit: int = STORE.sweep_rows) -> TakenBack:
+    """Take back what a session that is over still holds: one session, at most `limit` leases.
+
+    What was running is a loss, counted against the crash limit; what was only leased returns unharmed;
+    what was being cancelled is cancelled (spec P-24, model.md).
+    """
+    over = _OVER.row(c)
+    if over is None:
+        return TakenBack(0, more=False)
+    jobs = lock(c, (row.id for row in _HELD.rows(c, session=over.id, limit=limit)))
+    changes = [
+        Change(job, decide.expire(job.position, now=job.now), {"epoch": job.epoch, "session": job.session_id})
+        for job in jobs.values()
+    ]
+    write(c, changes, action=Action("system"))
+    return TakenBack(len(changes), more=bool(changes), wakes=_queues(jobs.values()))
+
+
+def take_back(
+    c: Connection, session_id: SessionId, *, watermark: int, listed: Iterable[JobId], limit: int = STORE.sweep_rows
+) -> TakenBack:
+    """Release what a live session was granted by claims up to `watermark` and does not list.
+
+    Its keeper sends it for grants whose answer never came; nothing of them was started, so nothing
+    is counted as a loss (spec P-17).
+    """
+    rows = _UNLISTED.rows(c, session=session_id, watermark=watermark, listed=sorted(listed), limit=limit)
+    jobs = lock(c, (row.id for row in rows))
+    given_back = Release("the holder does not list it")
+    changes = [
+        Change(job, decide.settle(job.position, given_back, draw=0.0, now=job.now), {"epoch": job.epoch})
+        for job in jobs.values()
+    ]
+    write(c, changes, action=Action("system"))
+    return TakenBack(len(changes), more=len(changes) == limit, wakes=_queues(jobs.values()))
+
+
+def _queues(jobs: Iterable[LockedJob]) -> tuple[str, ...]:
+    return tuple(sorted({job.queue for job in jobs}))

@@ -1,0 +1,126 @@
+"""reprocess: do a job's work again, as a new job that supersedes it (spec A-06, P-25).
+
+What has ended does not change: its successor is a row of its own. Whoever waits for the old job
+waits for the new one, and the old job's key names the new one from now on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlalchemy import Connection
+
+from testigo.authority.actions import Action, JobId, new_id
+from testigo.authority.edges import mark_parents, move_to_successor
+from testigo.authority.jobs import LockedJob, existing, lock
+from testigo.authority.receipts import digest_of, exactly_once
+from testigo.authority.write import Change, write
+from testigo.errors import StateConflict
+from testigo.rules import decide, fields
+from testigo.rules.decide import Inputs
+from testigo.rules.text import tidy
+from testigo.store.sql import Statement
+
+__all__ = ["Reprocessed", "reprocess"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reprocessed:
+    """The receipt of a reprocess: the job that takes the old one's place."""
+
+    job_id: JobId
+    supersedes: JobId
+    replayed: bool
+    wakes: tuple[str, ...] = ()
+
+
+_SUCCESSOR = Statement(
+    "SELECT CAST(successor_id AS text) AS id FROM testigo.successor WHERE job_id = CAST(:id AS uuid)"
+)
+
+# The work and the contract are the same; the counts begin anew, and dates that have passed are left out.
+_COPY = Statement(
+    """
+    WITH copied AS (
+        INSERT INTO testigo.job (
+            id, queue, kind, stream, client, contract, payload, tags, priority, finish_by, attempts,
+            crash_limit, timeout_seconds, full_events, supersedes, state, created_at, ready_at
+        )
+        SELECT CAST(:id AS uuid), queue, kind, stream, client, contract, payload, tags, priority,
+               CASE WHEN finish_by > now() THEN finish_by END, attempts,
+               crash_limit, timeout_seconds, full_events, id, 'created', now(), now()
+        FROM testigo.job
+        WHERE id = CAST(:old AS uuid)
+        RETURNING id, finish_by
+    ),
+    lapsing AS (
+        INSERT INTO testigo.lapse (job_id, at)
+        SELECT id, finish_by FROM copied WHERE finish_by IS NOT NULL
+    )
+    INSERT INTO testigo.successor (job_id, successor_id)
+    VALUES (CAST(:old AS uuid), CAST(:id AS uuid))
+    """
+)
+
+# Only the first job of a chain has the key in its row.
+_RENAME = Statement(
+    """
+    WITH RECURSIVE chain AS (
+        SELECT id, client, kind, key, supersedes FROM testigo.job WHERE id = CAST(:old AS uuid)
+        UNION ALL
+        SELECT j.id, j.client, j.kind, j.key, j.supersedes
+        FROM chain JOIN testigo.job j ON j.id = chain.supersedes
+    )
+    UPDATE testigo.submission s
+    SET job_id = CAST(:id AS uuid)
+    FROM chain
+    WHERE (s.client, s.kind, s.key) = (chain.client, chain.kind, chain.key)
+    """
+)
+
+
+def reprocess(
+    c: Connection, id: JobId, *, note: str = "", action: Action, new_job_id: JobId | None = None
+) -> Reprocessed:
+    """Make a new job of the same work that supersedes this one.
+
+    For a job that has ended, is ready or is blocked. Raises `NotFound`; `StateConflict` for a job
+    that somebody owns or that waits (cancel it first), and for one that has a successor already.
+    """
+    fields.identifier(id, field="job")
+    digest = digest_of(action, "reprocess", [id, note])
+    made = new_job_id or JobId(new_id())
+    answer = exactly_once(c, action, digest, lambda: _reprocess(c, id, made, note, action))
+    return Reprocessed(JobId(answer.answer["id"]), id, answer.replayed, (answer.answer["queue"],))
+
+
+def _reprocess(c: Connection, id: JobId, made: JobId, note: str, action: Action) -> dict[str, object]:
+    (old,) = existing(lock(c, [id]), [id])
+    successor = _SUCCESSOR.row(c, id=id)
+    if successor is not None:
+        raise StateConflict(
+            f"The job {id} has a successor already.",
+            field="job",
+            remedy="Reprocess its successor instead.",
+            successor=successor.id,
+        )
+    superseded = decide.supersede(old.position)
+    _COPY.rows(c, id=made, old=id)
+    _RENAME.rows(c, id=made, old=id)
+    waited_for = move_to_successor(c, id, made)
+    if waited_for:
+        mark_parents(c, [made])
+    new = _locked(c, made)
+    told: dict[str, object] = {"queue": new.queue, "kind": new.kind, "supersedes": id}
+    if note:
+        told["note"] = tidy(note)
+    changes = [Change(new, decide.admit(new.position, Inputs(0), due=True), told)]
+    if superseded is not None:
+        # Its children wait for the successor by now, so its end is nobody's input.
+        changes.append(Change(replace(old, is_parent=False), superseded, {"successor": made}))
+    write(c, changes, action=action)
+    return {"id": made, "queue": new.queue}
+
+
+def _locked(c: Connection, id: JobId) -> LockedJob:
+    return lock(c, [id])[id]

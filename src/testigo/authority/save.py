@@ -1,0 +1,96 @@
+"""save: a checkpoint that is durable before the call returns (spec B-12, P-04, P-15, field case R36).
+
+Saves of one lease are numbered; one applies only if its number is higher than the last, so that a
+save that was overtaken on the way does not undo a later one.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sqlalchemy import Connection
+
+from testigo.authority.actions import SessionAction
+from testigo.authority.receipts import digest_of, once, refuse_session
+from testigo.authority.start import Held
+from testigo.errors import LeaseLost
+from testigo.rules.documents import Document
+from testigo.rules.identity import content_digest
+from testigo.store.command import single_statement
+from testigo.store.sql import Statement
+
+__all__ = ["Saved", "save"]
+
+
+class Saved(NamedTuple):
+    """Whether this checkpoint is the one that counts, and the job's revision with it.
+
+    `superseded` says that a later save of the same lease was there first.
+    """
+
+    revision: int
+    superseded: bool
+
+
+_SAVE = Statement(
+    """
+    WITH saved AS (
+        UPDATE testigo.job j
+        SET checkpoint = :checkpoint, checkpoint_n = :number, revision = j.revision + 1
+        FROM testigo.session s
+        WHERE j.id = CAST(:job AS uuid)
+          AND j.lease_id IS NOT DISTINCT FROM CAST(:lease AS uuid)
+          AND j.epoch = :epoch
+          AND j.checkpoint_n < :number
+          AND s.id = CAST(:session AS uuid) AND s.state IN ('open', 'draining') AND s.low_water <= :n
+        RETURNING j.revision
+    )
+    INSERT INTO testigo.session_receipt (session_id, n, ordinal, digest, answer)
+    SELECT s.id, :n, 0, :digest, json_build_object('revision', (SELECT revision FROM saved))
+    FROM testigo.session s
+    WHERE s.id = CAST(:session AS uuid) AND s.state IN ('open', 'draining') AND s.low_water <= :n
+    RETURNING answer
+    """
+)
+
+_HELD = Statement(
+    """
+    SELECT revision
+    FROM testigo.job
+    WHERE id = CAST(:job AS uuid) AND lease_id = CAST(:lease AS uuid) AND epoch = :epoch
+    """
+)
+
+
+@single_statement
+def save(c: Connection, held: Held, checkpoint: Document, *, number: int, action: SessionAction) -> Saved:
+    """Keep a checkpoint; `number` counts the saves of this lease from 1.
+
+    Raises `LeaseLost` when the lease is not held any more: nothing was saved.
+    """
+    digest = digest_of(action, "save", [held, number, content_digest(checkpoint)])
+    parameters = {
+        "job": held.job_id,
+        "lease": held.lease_id,
+        "epoch": held.epoch,
+        "checkpoint": checkpoint,
+        "number": number,
+        "session": action.session_id,
+        "n": action.n,
+        "digest": digest,
+    }
+
+    def send() -> str | None:
+        row = _SAVE.row(c, **parameters)
+        return None if row is None else str(row.answer)
+
+    receipt = once(c, action, digest, send)
+    if receipt is None:
+        refuse_session(c, action)
+    revision: int | None = receipt.answer["revision"]
+    if revision is not None:
+        return Saved(revision, superseded=False)
+    row = _HELD.row(c, job=held.job_id, lease=held.lease_id, epoch=held.epoch)
+    if row is None:
+        raise LeaseLost(f"The lease of job {held.job_id} is lost; the checkpoint was not saved.", job=held.job_id)
+    return Saved(row.revision, superseded=True)

@@ -1,0 +1,214 @@
+"""settle: end runs as their holder reports, in one statement for any batch (spec D-03, B-13, P-02, P-09).
+
+The fast path ends what succeeded under a live lease, at the revision that the holder knew, with
+nobody waiting for it. Every other row is answered `deferred`, which is no acceptance, and is
+settled by `settle_deferred` in a transaction of its own that locks, reads and decides again: a
+failure, a job whose cancel was requested, a parent, a lease that is lost. The lease stays owned
+and renewed until that answer is known.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import Connection
+
+from testigo.authority.actions import JobId, SessionAction, new_id
+from testigo.authority.receipts import digest_of, once, refuse_session
+from testigo.authority.submissions import NewJob
+from testigo.errors import Invalid
+from testigo.rules import fields
+from testigo.rules.outcomes import Degrade, Fail, Outcome, Succeed
+from testigo.rules.states import State
+from testigo.settings import LIMITS
+from testigo.store.command import single_statement
+from testigo.store.sql import Statement, array
+
+__all__ = ["Settled", "Settlement", "content", "settle"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """One run's end, as its holder reports it.
+
+    `revision` is the holder's last knowledge of the job: only the fast path's guess (spec P-15).
+    `facts` are what the ending event tells of the run besides its outcome: agent, release, times,
+    exit signal, peak memory (spec P-27). `children` are submitted with the settle, in its
+    transaction; one that names this job among its parents waits for it.
+    """
+
+    job_id: JobId
+    lease_id: str
+    epoch: int
+    revision: int
+    outcome: Outcome
+    facts: Mapping[str, object] = field(default_factory=dict)
+    cost: float = 0.0
+    children: tuple[NewJob, ...] = ()
+    event_id: str = field(default_factory=new_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The receipt of a settle: which rows are accepted, and which must go through `settle_deferred`.
+
+    Rows are named by their place in the batch, from 0.
+    """
+
+    accepted: frozenset[int]
+    deferred: tuple[int, ...]
+    replayed: bool
+
+
+# lease_id is compared by IS NOT DISTINCT FROM and no state is tested: the planner must find the
+# rows by their ids, never through the small index of leased jobs. A parent that is marked while this
+# waits for its row is judged again in its newest version, and missed. LIMIT hides the number of rows
+# from the planner, which would otherwise scan a table that looks small.
+_SETTLE = Statement(
+    """
+    WITH done AS (
+        UPDATE testigo.job j
+        SET state = i.state,
+            revision = j.revision + 1,
+            cost = j.cost + i.cost,
+            output = i.output,
+            limitations = CAST(i.limitations AS text[]),
+            lease_id = NULL,
+            session_id = NULL,
+            grant_n = NULL,
+            finished_at = now()
+        FROM testigo.session s,
+             (SELECT *
+              FROM unnest(
+                       CAST(:ids AS uuid[]), CAST(:leases AS uuid[]), CAST(:epochs AS integer[]),
+                       CAST(:revisions AS integer[]), CAST(:states AS testigo.job_state[]),
+                       CAST(:costs AS double precision[]), CAST(:outputs AS text[]),
+                       CAST(:limitations AS text[]), CAST(:event_ids AS uuid[]), CAST(:data AS text[]),
+                       CAST(:places AS integer[])
+                   ) AS i(id, lease_id, epoch, revision, state, cost, output, limitations, event_id, data, place)
+              LIMIT :limit) AS i
+        WHERE j.id = i.id
+          AND j.lease_id IS NOT DISTINCT FROM i.lease_id
+          AND j.epoch = i.epoch
+          AND j.revision = i.revision
+          AND NOT j.is_parent
+          AND s.id = CAST(:session AS uuid) AND s.state IN ('open', 'draining') AND s.low_water <= :n
+        RETURNING j.id, j.stream, j.state, j.revision, i.event_id, i.data, i.place
+    ),
+    head AS (
+        INSERT INTO testigo.stream AS s (name, head, appended_at)
+        SELECT stream, count(*), clock_timestamp()
+        FROM done
+        GROUP BY stream
+        ORDER BY stream
+        ON CONFLICT (name) DO UPDATE
+            SET head = s.head + excluded.head, appended_at = greatest(s.appended_at, excluded.appended_at)
+        RETURNING name, head, appended_at
+    ),
+    appended AS (
+        INSERT INTO testigo.event (stream, sequence, id, type, subject, at, revision, actor, action, data)
+        SELECT h.name, h.head + 1 - row_number() OVER (PARTITION BY h.name ORDER BY d.place DESC),
+               d.event_id, CASE d.state WHEN 'succeeded' THEN 'job.completed' ELSE 'job.degraded' END,
+               d.id, h.appended_at, d.revision, :actor, :action, d.data
+        FROM done d JOIN head h ON h.name = d.stream
+        RETURNING 1
+    )
+    INSERT INTO testigo.session_receipt (session_id, n, ordinal, digest, answer)
+    SELECT s.id, :n, 0, :digest, (SELECT coalesce(json_agg(place), '[]') FROM done)
+    FROM testigo.session s, (SELECT count(*) FROM appended) AS told
+    WHERE s.id = CAST(:session AS uuid) AND s.state IN ('open', 'draining') AND s.low_water <= :n
+    RETURNING answer
+    """
+)
+
+
+@single_statement
+def settle(c: Connection, settlements: Sequence[Settlement], *, action: SessionAction) -> Settled:
+    """Accept the ends of these runs; rows that miss the fast path are answered `deferred`.
+
+    Raises `Invalid` for bad input (the whole batch, before anything is written), `SessionReplaced`
+    when the session is not open (its results are then kept by `settle_deferred`), `ReceiptExpired`
+    for an n that is past.
+    """
+    _check(settlements)
+    digest = digest_of(action, "settle", content(settlements))
+    receipt = once(c, action, digest, lambda: _send(c, settlements, action, digest))
+    if receipt is None:
+        refuse_session(c, action)
+    accepted = frozenset(receipt.answer)
+    deferred = tuple(place for place in range(len(settlements)) if place not in accepted)
+    return Settled(accepted, deferred, receipt.replayed)
+
+
+def content(settlements: Sequence[Settlement]) -> list[object]:
+    """What the holder reported, for the digest of the command."""
+    return [
+        (s.job_id, s.lease_id, s.epoch, s.outcome.output if isinstance(s.outcome, Succeed) else repr(s.outcome), s.cost)
+        for s in settlements
+    ]
+
+
+def _send(c: Connection, settlements: Sequence[Settlement], action: SessionAction, digest: str) -> str | None:
+    fast = [(place, s) for place, s in enumerate(settlements) if _is_fast(s)]
+    rows = _SETTLE.fetch(c, _columns(fast) | _frame(action, digest))
+    return rows[0][0] if rows else None
+
+
+def _is_fast(settlement: Settlement) -> bool:
+    return isinstance(settlement.outcome, Succeed | Degrade) and not settlement.children
+
+
+def _frame(action: SessionAction, digest: str) -> dict[str, Any]:
+    frame = {"session": action.session_id, "n": action.n, "digest": digest}
+    return frame | {"actor": action.actor, "action": action.id, "limit": LIMITS.batch_max}
+
+
+def _columns(fast: Sequence[tuple[int, Settlement]]) -> dict[str, str]:
+    rows = [s for _, s in fast]
+    return {
+        "ids": array([s.job_id for s in rows]),
+        "leases": array([s.lease_id for s in rows]),
+        "epochs": array([s.epoch for s in rows]),
+        "revisions": array([s.revision for s in rows]),
+        "states": array([State.SUCCEEDED if isinstance(s.outcome, Succeed) else State.SUCCEEDED_DEGRADED for s in rows]),
+        "costs": array([s.cost for s in rows]),
+        "outputs": array([s.outcome.output for s in rows]),  # type: ignore[union-attr]
+        "limitations": array([array(s.outcome.limitations) if isinstance(s.outcome, Degrade) else None for s in rows]),
+        "event_ids": array([s.event_id for s in rows]),
+        "data": array([_data(s) for s in rows]),
+        "places": array([place for place, _ in fast]),
+    }
+
+
+def _data(s: Settlement) -> str:
+    told: dict[str, object] = {"epoch": s.epoch, **s.facts}
+    if isinstance(s.outcome, Degrade):
+        told["limitations"] = list(s.outcome.limitations)
+    return _JSON.encode(told)
+
+
+_JSON = json.JSONEncoder(separators=(",", ":"), check_circular=False)
+
+
+def _check(settlements: Sequence[Settlement]) -> None:
+    if not 1 <= len(settlements) <= LIMITS.batch_max:
+        raise Invalid(f"A batch of {len(settlements)} rows.", field="settlements", limit=f"1 to {LIMITS.batch_max} rows")
+    if len({s.job_id for s in settlements}) < len(settlements):
+        raise Invalid("A job occurs twice in the batch.", field="settlements", remedy="Settle each run once.")
+    for at, s in enumerate(settlements):
+        if isinstance(s.outcome, Degrade):
+            _check_limitations(s.outcome.limitations, at)
+        if isinstance(s.outcome, Fail) and s.outcome.wait_seconds is not None:
+            fields.seconds(s.outcome.wait_seconds, field=f"settlements[{at}].wait_seconds")
+
+
+@lru_cache(maxsize=1024)
+def _check_limitations(limitations: tuple[str, ...], at: int) -> None:
+    if not limitations:
+        raise Invalid("A degraded outcome names its limitations.", field=f"settlements[{at}].limitations")
+    for n, limitation in enumerate(limitations):
+        fields.name(limitation, field=f"settlements[{at}].limitations[{n}]")
