@@ -27,6 +27,7 @@ import psycopg
 
 from testigo.errors import Error
 from testigo.store.embedded import EmbeddedServer
+from testigo.store.embedded.address import forget
 
 __all__ = ["User", "connect", "lives", "own_directory", "postmaster", "until"]
 
@@ -73,6 +74,7 @@ def own_directory() -> Iterator[Path]:
             with suppress(ProcessLookupError):
                 os.kill(postmaster(directory), signal.SIGQUIT)
             until(lambda: not lives(directory))
+        forget(directory / "server.json")
         shutil.rmtree(parent)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from sqlalchemy import make_url
 
 from testigo.errors import EmbeddedUnusable
 from testigo.settings import EMBEDDED
@@ -76,6 +77,34 @@ def test_a_pid_that_the_system_gave_to_another_process_does_not_prevent_a_start(
             with EmbeddedServer.use(directory) as server, connect(server.url) as connection:
                 assert connection.execute("SELECT 1").fetchone() == (1,)
             assert stranger.poll() is None
+        finally:
+            stranger.kill()
+            stranger.wait()
+
+
+def test_a_server_that_is_killed_while_it_starts_is_started_again(directory: Path) -> None:
+    """A start that somebody's SIGKILL ended, and nothing that PostgreSQL found, is not the end of a use (spec P-31)."""
+    with User(directory) as user:
+        until((directory / "data" / "postmaster.pid").exists)
+        os.kill(postmaster(directory), signal.SIGKILL)
+        assert user.url
+    with EmbeddedServer.use(directory) as server, connect(server.url) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_a_killed_servers_socket_does_not_hold_up_the_next(directory: Path) -> None:
+    """The pid beside a socket, though the system knows it, is nobody's once no process of the server lives (P-31)."""
+    with EmbeddedServer.use(directory) as server:
+        os.kill(postmaster(directory), signal.SIGKILL)
+        until(lambda: not lives(directory))
+        lock = Path(str(make_url(server.url).query["host"])) / ".s.PGSQL.5432.lock"
+        account = account_for(directory / "data")
+        stranger = subprocess.Popen(["sleep", "600"], user=account.user, group=account.group, cwd="/")
+        lock.write_text(f"{stranger.pid}\n" + lock.read_text().partition("\n")[2])
+        try:
+            with EmbeddedServer.use(directory), connect(server.url) as connection:
+                assert connection.execute("SELECT 1").fetchone() == (1,)
+            assert "already exists" not in (directory / "server.log").read_text()
         finally:
             stranger.kill()
             stranger.wait()
