@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from testigo.store.database import Database
+from testigo.store.schema import migrate
 from tests.machine import NEEDS, deselect_unmet, in_ci, unmet
 from tests.services import (
     create_database,
@@ -20,6 +22,7 @@ from tests.services import (
     server_directory,
 )
 from tests.shared_server import run_directory, shared_server_url
+from tests.world import World
 
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
@@ -95,6 +98,36 @@ def fresh_database(server_url: str) -> Iterator[str]:
     name = f"test_{uuid.uuid4().hex}"
     yield create_database(server_url, name)
     drop_database(server_url, name)
+
+
+@pytest.fixture(scope="session")
+def template_name(server_url: str) -> Iterator[str]:
+    """A migrated database on the shared server, from which each test's own is copied."""
+    name = f"template_{uuid.uuid4().hex}"
+    migrate(create_database(server_url, name))
+    yield name
+    drop_database(server_url, name)
+
+
+@pytest.fixture
+def database_url(server_url: str, template_name: str) -> Iterator[str]:
+    """The URL of a migrated database on the shared server, the test's own."""
+    name = f"test_{uuid.uuid4().hex}"
+    yield create_database(server_url, name, template=template_name)
+    drop_database(server_url, name)
+
+
+@pytest.fixture
+def db(database_url: str) -> Iterator[Database]:
+    """A testigo installation of the test's own, on a real PostgreSQL."""
+    with Database(database_url, pool_size=20) as database:
+        yield database
+
+
+@pytest.fixture
+def world(db: Database) -> World:
+    """The installation with short words for what tests do to it."""
+    return World(db)
 
 
 @pytest.fixture(name="server_directory")

@@ -1,0 +1,31 @@
+"""settle: the fast path, and what it leaves to the slow one."""
+
+from __future__ import annotations
+
+from testigo.authority.cancel import cancel
+from testigo.authority.deferred import How
+from testigo.rules.documents import encode
+from testigo.rules.outcomes import Fail, Succeed
+from tests.world import World
+
+
+def test_a_run_that_succeeds_ends_its_job_and_frees_its_lease(world: World) -> None:
+    """A settled job is terminal, holds its output exactly and nobody owns it (spec B-13, P-06)."""
+    (id,) = world.submit()
+    worker = world.worker()
+    worker.settle((worker.take(), Succeed(encode({"n": 1e2, "z": -0.0}))))
+    job = world.job(id)
+    assert (job.state, job.output, job.lease_id) == ("succeeded", '{"n":100.0,"z":-0.0}', None)
+    assert world.events(id) == ["job.requested", "job.completed"]
+
+
+def test_a_retryable_failure_after_a_cancel_request_ends_in_cancelled(world: World) -> None:
+    """A cancel that arrives mid-run wins over a retry, and the next job is taken (field case R32)."""
+    first, second = world.submit()[0], world.submit()[0]
+    worker = world.worker()
+    lease = worker.take()
+    world.db.run(cancel, [first], action=world.action())
+    (row,) = worker.settle((lease, Fail("E", "try again")))
+    assert row.how is How.ACCEPTED
+    assert world.state(first) == "cancelled"
+    assert worker.take().job_id == second

@@ -1,0 +1,121 @@
+"""Short words for what tests do to an installation: submit, claim as some worker, settle, look.
+
+Nothing here decides anything: every word is one or two real commands on a real database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from testigo.authority.actions import Action, JobId, SessionAction, SessionId, new_id
+from testigo.authority.claim import Claimed, Lease, QueueClaim, claim
+from testigo.authority.deferred import SettledRow, settle_deferred
+from testigo.authority.sessions import NewSession, Session, open_session
+from testigo.authority.settle import Settled, Settlement, settle
+from testigo.authority.start import Held
+from testigo.authority.submissions import NewJob
+from testigo.authority.submit import submit_many
+from testigo.rules.outcomes import Outcome, Succeed
+from testigo.store.database import Database
+from testigo.store.sql import Statement
+
+__all__ = ["World", "Worker"]
+
+_JOB = Statement("SELECT *, CAST(state AS text) AS state FROM testigo.job WHERE id = CAST(:id AS uuid)")
+_EVENTS = Statement("SELECT * FROM testigo.event WHERE subject = CAST(:id AS uuid) ORDER BY stream, sequence")
+
+
+class World:
+    """An installation, seen by a test."""
+
+    def __init__(self, db: Database) -> None:
+        self.db = db
+
+    def action(self, actor: str = "tester") -> Action:
+        """A new action."""
+        return Action(actor)
+
+    def submit(self, *jobs: NewJob, **given: Any) -> list[JobId]:
+        """Submit these jobs, or one `work` job with these fields, and return the ids."""
+        asked = jobs or (NewJob(**{"kind": "work", "queue": "q", **given}),)
+        return [row.job_id for row in self.db.run(submit_many, asked, action=self.action()).jobs]
+
+    def worker(self, agent: str | None = None, queues: Sequence[str] = ("q",), kinds: Sequence[str] = ("work",)) -> Worker:
+        """A worker with an open session."""
+        name = agent or f"worker-{new_id()}"
+        session = self.db.run(open_session, NewSession(name, tuple(queues), tuple(kinds)), action=self.action(name))
+        return Worker(self.db, session, tuple(queues), tuple(kinds))
+
+    def job(self, id: str) -> Any:
+        """The job's row as it stands."""
+        return self.query(_JOB, id=id)[0]
+
+    def state(self, id: str) -> str:
+        """The job's state as it stands."""
+        return str(self.job(id).state)
+
+    def events(self, id: str) -> list[str]:
+        """The types of the events that tell of a job, in order."""
+        return [row.type for row in self.query(_EVENTS, id=id)]
+
+    def query(self, statement: Statement | str, **parameters: Any) -> list[Any]:
+        """The rows of a query of the test's own."""
+        wanted = statement if isinstance(statement, Statement) else Statement(statement)
+        return self.db.run(lambda c: wanted.rows(c, **parameters))
+
+
+class Worker:
+    """A worker's session and its count of commands."""
+
+    def __init__(self, db: Database, session: Session, queues: tuple[str, ...], kinds: tuple[str, ...]) -> None:
+        self.db = db
+        self.session = session
+        self.queues = queues
+        self.kinds = kinds
+        self.n = 0
+
+    @property
+    def id(self) -> SessionId:
+        """The session's id."""
+        return self.session.id
+
+    def action(self) -> SessionAction:
+        """The session's next command."""
+        self.n += 1
+        return SessionAction(self.session.id, self.session.agent, self.n)
+
+    def claim(self, slots: int = 10, **options: Any) -> Claimed:
+        """Claim from the worker's queues."""
+        queues = [QueueClaim(queue, slots) for queue in self.queues]
+        return self.db.run(
+            claim, queues, self.kinds, slots=slots, lease_id=new_id(), action=self.action(), **options
+        )
+
+    def take(self) -> Lease:
+        """Claim exactly one job, which must be there."""
+        (lease,) = self.claim(1).leases
+        return lease
+
+    def settle(self, *ends: tuple[Lease, Outcome]) -> list[SettledRow] | Settled:
+        """Settle these runs, the deferred ones as well; answers the deferred rows, or the receipt."""
+        action = self.action()
+        rows = [settlement(lease, outcome) for lease, outcome in ends]
+        settled = self.db.run(settle, rows, action=action)
+        if not settled.deferred:
+            return settled
+        return list(self.db.run(settle_deferred, [(at, rows[at]) for at in settled.deferred], action=action))
+
+    def succeed(self, *leases: Lease) -> None:
+        """Settle these runs as succeeded."""
+        self.settle(*((lease, Succeed()) for lease in leases))
+
+
+def settlement(lease: Lease, outcome: Outcome, **more: Any) -> Settlement:
+    """A run's end, as its holder would report it."""
+    return Settlement(lease.job_id, lease.lease_id, lease.epoch, lease.revision, outcome, **more)
+
+
+def held(lease: Lease) -> Held:
+    """A lease as its holder names it."""
+    return Held(lease.job_id, lease.lease_id, lease.epoch)
