@@ -187,27 +187,19 @@ class RevisionMismatch(
     """The expected revision is not the current one (spec B-05)."""
 
 
-class StateConflict(
-    Conflict, code="STATE_CONFLICT", remedy="Read the job's state; the command does not apply to it."
-):
+class StateConflict(Conflict, code="STATE_CONFLICT", remedy="Read the job's state; the command does not apply to it."):
     """The transition table has no such edge from the job's state."""
 
 
-class Terminal(
-    StateConflict, code="TERMINAL", remedy="A finished job never changes; reprocess it to run it again."
-):
+class Terminal(StateConflict, code="TERMINAL", remedy="A finished job never changes; reprocess it to run it again."):
     """The job has ended, and what has ended does not change (spec A-06)."""
 
 
-class LeaseLost(
-    Conflict, code="LEASE_LOST", remedy="Stop the work: another run owns the job, or nobody does."
-):
+class LeaseLost(Conflict, code="LEASE_LOST", remedy="Stop the work: another run owns the job, or nobody does."):
     """The caller does not hold the lease it names (spec D-03)."""
 
 
-class EpochStale(
-    LeaseLost, code="EPOCH_STALE", remedy="Stop the work: the job was granted again at a higher epoch."
-):
+class EpochStale(LeaseLost, code="EPOCH_STALE", remedy="Stop the work: the job was granted again at a higher epoch."):
     """The caller's epoch is not the job's (spec P-15)."""
 
 
@@ -227,9 +219,7 @@ class SessionBusy(
     """The agent's name is exclusive and its session lives (spec P-21)."""
 
 
-class Missing(
-    Error, code="MISSING", http_status=404, exit_status=13, remedy="Check the id; it may have been pruned."
-):
+class Missing(Error, code="MISSING", http_status=404, exit_status=13, remedy="Check the id; it may have been pruned."):
     """What the command names is not there."""
 
 
@@ -246,15 +236,11 @@ class CursorTooOld(
     """The stream no longer holds the events after this cursor (spec B-10, P-27)."""
 
 
-class Busy(
-    Error, code="BUSY", http_status=503, exit_status=14, remedy="Send the same command again in a moment."
-):
+class Busy(Error, code="BUSY", http_status=503, exit_status=14, remedy="Send the same command again in a moment."):
     """A passing hindrance: the same command, with the same action id, may succeed later."""
 
 
-class KeyBusy(
-    Busy, code="KEY_BUSY", remedy="Another transaction holds this key; send the same command again."
-):
+class KeyBusy(Busy, code="KEY_BUSY", remedy="Another transaction holds this key; send the same command again."):
     """A wait for a key, receipt or row took longer than its lock timeout (spec P-08)."""
 
 

@@ -57,10 +57,11 @@ _PRUNED = Statement(
     """
 )
 
+
 class Admitted(NamedTuple):
     """How many jobs were admitted, and whose listeners should look again."""
 
-    count: int
+    admitted: int
     wakes: tuple[str, ...] = ()
 
 
@@ -89,15 +90,15 @@ def admit_these(c: Connection, ids: Iterable[str]) -> dict[JobId, LockedJob]:
     parents = lock(c, {parent for row in admissions.values() for parent in row.parents})
     jobs = parents | lock(c, admissions)
     pruned = _pruned(c, admissions.values(), jobs)
-    states = {id: job.state for id, job in jobs.items()} | pruned
-    edges = [edge for id, row in admissions.items() for edge in _edges(id, row, states)]
+    states = {job.id: job.state for job in jobs.values()} | pruned
+    edges = [edge for job_id, row in admissions.items() for edge in _edges(job_id, row, states)]
     join(c, edges)
     changes: list[Change] = []
-    for id, row in admissions.items():
-        own = [edge for edge in edges if edge.child == id]
-        changes += _changes(jobs[id], row, own, {edge.parent for edge in edges})
+    for job_id, row in admissions.items():
+        own = [edge for edge in edges if edge.child == job_id]
+        changes += _changes(jobs[job_id], row, own, {edge.parent for edge in edges})
     write(c, changes, action=Action("system"))
-    return {id: jobs[id] for id in admissions}
+    return {job_id: jobs[job_id] for job_id in admissions}
 
 
 def _pruned(c: Connection, rows: Iterable[Row[Any]], jobs: Mapping[JobId, LockedJob]) -> dict[JobId, State]:
@@ -125,9 +126,7 @@ def _changes(job: LockedJob, row: Row[Any], edges: Sequence[Edge], waited_for: s
     job = replace(job, is_parent=job.is_parent or job.id in waited_for)
     data = {"queue": job.queue, "kind": job.kind, "run_at": _text(row.run_at), "parents": list(row.parents) or None}
     due_at = row.run_at if move.target is State.CREATED else None
-    admitted = Change(
-        job, move, data, due_at=due_at, event_id=row.event_id, actor=row.actor, action=row.action
-    )
+    admitted = Change(job, move, data, due_at=due_at, event_id=row.event_id, actor=row.actor, action=row.action)
     after = decide.inputs(replace(job.position, state=move.target), parents) if broken else None
     return [admitted] if after is None else [admitted, Change(job, after)]
 

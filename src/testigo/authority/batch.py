@@ -15,7 +15,7 @@ def check_batch(ids: Sequence[str], field: str) -> None:
     """Refuse an empty batch, one that is too large, a repeated id, and what is no id."""
     if not 1 <= len(ids) <= LIMITS.batch_max:
         raise Invalid(f"A batch of {len(ids)} ids.", field=field, limit=f"1 to {LIMITS.batch_max} ids")
-    for at, id in enumerate(ids):
-        fields.identifier(id, field=f"{field}[{at}]")
+    for at, given in enumerate(ids):
+        fields.identifier(given, field=f"{field}[{at}]")
     if len(set(ids)) < len(ids):
         raise Invalid("An id occurs twice in the batch.", field=field, remedy="Name each job once.")

@@ -23,7 +23,7 @@ from testigo.rules import decide
 from testigo.rules.states import TERMINAL, State
 from testigo.rules.text import tidy
 
-__all__ = ["CancelledJob", "Cancelled", "How", "cancel"]
+__all__ = ["Cancelled", "CancelledJob", "How", "cancel"]
 
 
 class How(StrEnum):
@@ -60,7 +60,7 @@ def cancel(c: Connection, ids: Sequence[JobId], *, note: str = "", action: Actio
     check_batch(ids, "jobs")
     digest = digest_of(action, "cancel", [list(ids), note])
     receipt = exactly_once(c, action, digest, lambda: _cancel(c, ids, note, action))
-    jobs = tuple(CancelledJob(JobId(id), How(how), State(state)) for id, how, state in receipt.answer)
+    jobs = tuple(CancelledJob(JobId(job_id), How(how), State(state)) for job_id, how, state in receipt.answer)
     return Cancelled(jobs, receipt.replayed)
 
 
@@ -81,4 +81,4 @@ def _cancel(c: Connection, ids: Sequence[JobId], note: str, action: Action) -> l
             how = How.REQUESTED if move.target is State.CANCELLING else How.CANCELLED
             answers[job.id] = CancelledJob(job.id, how, move.target)
     write(c, changes, action=action)
-    return [answers[id] for id in ids]
+    return [answers[job_id] for job_id in ids]

@@ -7,8 +7,7 @@ record 0010). A claim that got nothing writes no receipt, so its resend may clai
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -35,13 +34,17 @@ class Hint(NamedTuple):
     id: str = "00000000-0000-0000-0000-000000000000"
 
 
+FROM_THE_FRONT = Hint()
+"""The hint of a claim that walks its queue from the front."""
+
+
 @dataclass(frozen=True, slots=True)
 class QueueClaim:
     """How many jobs to take from one queue at most, looking after `hint`."""
 
     queue: str
     slots: int
-    hint: Hint = Hint()
+    hint: Hint = FROM_THE_FRONT
 
 
 class Lease(NamedTuple):
@@ -126,7 +129,8 @@ _CLAIM = Statement(
         FROM pick
         WHERE j.id = pick.id AND pick.fit
         RETURNING j.id, j.kind, j.queue, j.stream, j.epoch, j.revision, j.failures, j.timeout_seconds,
-                  j.finish_by, j.started_at, j.payload, j.checkpoint, j.full_events
+                  j.finish_by, j.started_at, j.payload, j.checkpoint, j.full_events, j.priority, j.ready_at,
+                  pick.place
     ),
     head AS (
         INSERT INTO testigo.stream AS s (name, head, appended_at)
@@ -155,23 +159,23 @@ _CLAIM = Statement(
         HAVING count(*) > 0
         RETURNING 1
     )
-    SELECT CAST(p.id AS text), p.fit, p.priority, CAST(p.ready_at AS text),
-           g.kind, g.queue, g.epoch, g.revision, g.failures, g.timeout_seconds, g.finish_by,
-           g.started_at IS NOT NULL,
-           greatest(octet_length(g.payload), octet_length(g.checkpoint)) <= :inline_bytes,
+    SELECT CAST(g.ready_at AS text), g.priority,
+           greatest(octet_length(g.payload), octet_length(g.checkpoint)) > :inline_bytes,
+           (SELECT array_agg(CAST(p.id AS text)) FROM pick p WHERE NOT p.fit),
+           CAST(g.id AS text), g.kind, g.queue, CAST(:lease AS text), g.epoch, g.revision, g.failures,
+           g.timeout_seconds, g.finish_by, g.started_at IS NOT NULL,
            CASE WHEN octet_length(g.payload) <= :inline_bytes THEN g.payload END,
            CASE WHEN octet_length(g.checkpoint) <= :inline_bytes THEN g.checkpoint END
-    FROM pick p LEFT JOIN got g ON g.id = p.id
-    ORDER BY p.place, p.priority, p.ready_at, p.id
+    FROM got g
+    ORDER BY g.place, g.priority, g.ready_at, g.id
     """
 )
 
 # What an earlier send of this claim took, as far as it is still this grant's.
 _CURRENT = Statement(
     """
-    SELECT CAST(j.id AS text) AS id, j.kind, j.queue, j.epoch, j.revision, j.failures, j.timeout_seconds,
-           j.finish_by, CAST(j.lease_id AS text) AS lease_id, j.state <> 'leased' AS started,
-           j.payload, j.checkpoint
+    SELECT CAST(j.id AS text), j.kind, j.queue, CAST(j.lease_id AS text), j.epoch, j.revision, j.failures,
+           j.timeout_seconds, j.finish_by, j.state <> 'leased', j.payload, j.checkpoint
     FROM testigo.job j
     WHERE j.session_id = CAST(:session AS uuid) AND j.grant_n = :n AND j.lease_id IS NOT NULL
     ORDER BY j.priority, j.ready_at, j.id
@@ -186,9 +190,23 @@ _DOCUMENTS = Statement(
     """
 )
 
-_OPEN = Statement(
+# Why a claim got nothing: its session is over, or what stands at the front is unfit to be started.
+_EMPTY = Statement(
     """
-    SELECT 1
+    SELECT ARRAY(
+               SELECT CAST(j.id AS text)
+               FROM unnest(CAST(:queues AS text[])) AS q(name)
+                    CROSS JOIN LATERAL (
+                        SELECT j.id, j.failures, j.attempts, j.losses, j.crash_limit, j.epoch, j.start_by, j.finish_by
+                        FROM testigo.job j
+                        WHERE j.queue = q.name AND j.state IN ('ready', 'checkpointed')
+                        ORDER BY j.priority, j.ready_at, j.id
+                        LIMIT :limit
+                    ) j
+               WHERE j.failures >= j.attempts OR j.losses >= j.crash_limit
+                  OR (j.epoch = 0 AND j.start_by < now()) OR j.finish_by < now()
+               LIMIT :limit
+           ) AS unfit
     FROM testigo.session
     WHERE id = CAST(:session AS uuid) AND state = 'open' AND low_water <= :n
     """
@@ -229,9 +247,7 @@ def claim(
 
     receipt = once(c, action, digest, send)
     if receipt is None:
-        if not _OPEN.rows(c, session=action.session_id, n=action.n):
-            refuse_session(c, action)
-        return Claimed((), {})
+        return _nothing(c, [q.queue for q in queues], slots, action)
     if receipt.replayed:
         return _replayed(c, action, receipt.answer)
     return _claimed(c, found, lease_id)
@@ -266,49 +282,31 @@ def _parameters(
 
 
 def _claimed(c: Connection, rows: Sequence[tuple[Any, ...]], lease_id: str) -> Claimed:
-    large = [row[0] for row in rows if row[12] is False]
-    documents = _documents(c, large, lease_id)
-    leases = []
-    hints: dict[str, Hint] = {}
-    for row in rows:
-        id, fit, priority, ready_at, kind, queue, epoch, revision, failures, timeout, finish_by, started = row[:12]
-        if not fit:
-            continue
-        payload, checkpoint = documents.get(id, (row[13], row[14]))
-        leases.append(
-            Lease(
-                id, kind, queue, lease_id, epoch, revision, failures, timeout, finish_by, started, payload, checkpoint
-            )
-        )
-        hints[queue] = Hint(priority, ready_at, id)
-    return Claimed(tuple(leases), hints, tuple(JobId(row[0]) for row in rows if not row[1]))
+    leases = [Lease._make(row[4:]) for row in rows]
+    large = {row[4] for row in rows if row[2]}
+    if large:
+        documents = _documents(c, large, lease_id)
+        leases = [lease._replace(**documents[lease.job_id]) if lease.job_id in large else lease for lease in leases]
+    hints = {row[6]: Hint(row[1], row[0], row[4]) for row in rows}
+    return Claimed(tuple(leases), hints, tuple(map(JobId, rows[0][3] or ())))
 
 
-def _documents(c: Connection, ids: Sequence[str], lease_id: str) -> dict[str, tuple[Document, Document | None]]:
-    if not ids:
-        return {}
-    rows = _DOCUMENTS.rows(c, ids=list(ids), lease=lease_id)
-    return {row.id: (Document(row.payload), row.checkpoint) for row in rows}
+def _nothing(c: Connection, queues: Sequence[str], slots: int, action: SessionAction) -> Claimed:
+    row = _EMPTY.row(c, queues=list(queues), limit=slots, session=action.session_id, n=action.n)
+    if row is None:
+        refuse_session(c, action)
+    return Claimed((), {}, tuple(map(JobId, row.unfit)))
+
+
+def _documents(c: Connection, ids: Iterable[str], lease_id: str) -> dict[str, dict[str, Any]]:
+    """What was too large to be sent under lock. Of a lease that was lost meanwhile, nothing is left to do."""
+    rows = _DOCUMENTS.rows(c, ids=sorted(ids), lease=lease_id)
+    read = {row.id: {"payload": row.payload, "checkpoint": row.checkpoint} for row in rows}
+    return {job_id: read.get(job_id, {"payload": "null", "checkpoint": None}) for job_id in ids}
 
 
 def _replayed(c: Connection, action: SessionAction, granted: Sequence[str]) -> Claimed:
     rows = _CURRENT.rows(c, session=action.session_id, n=action.n)
-    leases = tuple(
-        Lease(
-            JobId(row.id),
-            row.kind,
-            row.queue,
-            row.lease_id,
-            row.epoch,
-            row.revision,
-            row.failures,
-            row.timeout_seconds,
-            row.finish_by,
-            row.started,
-            Document(row.payload),
-            row.checkpoint,
-        )
-        for row in rows
-    )
+    leases = tuple(Lease._make(row) for row in rows)
     current = {lease.job_id for lease in leases}
-    return Claimed(leases, {}, replayed=True, lost=tuple(JobId(id) for id in granted if id not in current))
+    return Claimed(leases, {}, replayed=True, lost=tuple(JobId(gone) for gone in granted if gone not in current))

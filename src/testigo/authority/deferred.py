@@ -175,11 +175,7 @@ def _change(settlement: Settlement, job: LockedJob) -> Change:
 
 
 def _holds(settlement: Settlement, job: LockedJob) -> bool:
-    return (
-        job.state in LEASED
-        and job.lease_id == settlement.lease_id
-        and job.epoch == settlement.epoch
-    )
+    return job.state in LEASED and job.lease_id == settlement.lease_id and job.epoch == settlement.epoch
 
 
 def _keep_late(c: Connection, settlement: Settlement, job: LockedJob, action: SessionAction) -> None:

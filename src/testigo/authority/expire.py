@@ -36,7 +36,7 @@ class Beats(NamedTuple):
 class TakenBack(NamedTuple):
     """How many jobs were taken back, and whether another sweep would find more."""
 
-    count: int
+    taken: int
     more: bool
     wakes: tuple[str, ...] = ()
 

@@ -73,10 +73,10 @@ def lock(c: Connection, ids: Iterable[str]) -> dict[JobId, LockedJob]:
 def existing(jobs: Mapping[JobId, LockedJob], ids: Iterable[str]) -> list[LockedJob]:
     """The jobs in the order asked for; raises `NotFound` for the first that does not exist."""
     found = []
-    for id in ids:
-        job = jobs.get(JobId(id))
+    for wanted in ids:
+        job = jobs.get(JobId(wanted))
         if job is None:
-            raise NotFound(f"There is no job {id}.", field="job")
+            raise NotFound(f"There is no job {wanted}.", field="job")
         found.append(job)
     return found
 

@@ -69,9 +69,7 @@ def resume(c: Connection, scope: Scope, name: str, *, action: Action) -> PauseRe
     return _switch(c, "resume", Scope(scope), name, "", action)
 
 
-def configure_queue(
-    c: Connection, name: str, *, events: str = "default", stripes: int = 1, action: Action
-) -> None:
+def configure_queue(c: Connection, name: str, *, events: str = "default", stripes: int = 1, action: Action) -> None:
     """Set how a queue's events are kept, for the jobs that are submitted from now on.
 
     `events` is "default" (requests and outcomes) or "full" (also leased, started, checkpointed,

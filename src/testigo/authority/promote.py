@@ -46,7 +46,7 @@ _NEXT = Statement(
 class Promoted(NamedTuple):
     """How many jobs were promoted, and in how many seconds the next one of the queue falls due."""
 
-    count: int
+    promoted: int
     next_seconds: float | None
     wakes: tuple[str, ...] = ()
 

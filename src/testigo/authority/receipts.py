@@ -113,7 +113,9 @@ def exactly_once(c: Connection, action: Action | SessionAction, digest: str, bod
 
 def expired(action: str) -> ReceiptExpired:
     """The refusal of a command that is older than the receipts that are kept."""
-    return ReceiptExpired("The command is older than the receipts that are kept, so it was not executed.", action=action)
+    return ReceiptExpired(
+        "The command is older than the receipts that are kept, so it was not executed.", action=action
+    )
 
 
 def refuse_session(c: Connection, action: SessionAction) -> NoReturn:
@@ -122,7 +124,9 @@ def refuse_session(c: Connection, action: SessionAction) -> NoReturn:
     if row is not None and action.n < row.low_water:
         raise expired(action.id)
     state = row.state if row else "unknown"
-    raise SessionReplaced(f"The session is {state}, so the command was not executed.", session=action.session_id, state=state)
+    raise SessionReplaced(
+        f"The session is {state}, so the command was not executed.", session=action.session_id, state=state
+    )
 
 
 def _find(c: Connection, action: Action | SessionAction, digest: str) -> Kept | None:

@@ -79,8 +79,8 @@ def renew(
         _refuse(c, session_id, epoch, beat)
     return Renewed(
         draining=rows[0][0] == "draining",
-        lost=tuple(JobId(id) for _, id, lost in rows if id is not None and lost),
-        cancelling=tuple(JobId(id) for _, id, lost in rows if id is not None and not lost),
+        lost=tuple(JobId(job_id) for _, job_id, lost in rows if job_id is not None and lost),
+        cancelling=tuple(JobId(job_id) for _, job_id, lost in rows if job_id is not None and not lost),
     )
 
 

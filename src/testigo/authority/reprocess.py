@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from testigo.authority.actions import Action, JobId, new_id
 from testigo.authority.edges import mark_parents, move_to_successor
-from testigo.authority.jobs import LockedJob, existing, lock
+from testigo.authority.jobs import existing, lock
 from testigo.authority.receipts import digest_of, exactly_once
 from testigo.authority.write import Change, write
 from testigo.errors import StateConflict
@@ -80,38 +80,38 @@ _RENAME = Statement(
 
 
 def reprocess(
-    c: Connection, id: JobId, *, note: str = "", action: Action, new_job_id: JobId | None = None
+    c: Connection, job_id: JobId, *, note: str = "", action: Action, new_job_id: JobId | None = None
 ) -> Reprocessed:
     """Make a new job of the same work that supersedes this one.
 
     For a job that has ended, is ready or is blocked. Raises `NotFound`; `StateConflict` for a job
     that somebody owns or that waits (cancel it first), and for one that has a successor already.
     """
-    fields.identifier(id, field="job")
-    digest = digest_of(action, "reprocess", [id, note])
+    fields.identifier(job_id, field="job")
+    digest = digest_of(action, "reprocess", [job_id, note])
     made = new_job_id or JobId(new_id())
-    answer = exactly_once(c, action, digest, lambda: _reprocess(c, id, made, note, action))
-    return Reprocessed(JobId(answer.answer["id"]), id, answer.replayed, (answer.answer["queue"],))
+    answer = exactly_once(c, action, digest, lambda: _reprocess(c, job_id, made, note, action))
+    return Reprocessed(JobId(answer.answer["id"]), job_id, answer.replayed, (answer.answer["queue"],))
 
 
-def _reprocess(c: Connection, id: JobId, made: JobId, note: str, action: Action) -> dict[str, object]:
-    (old,) = existing(lock(c, [id]), [id])
-    successor = _SUCCESSOR.row(c, id=id)
+def _reprocess(c: Connection, job_id: JobId, made: JobId, note: str, action: Action) -> dict[str, object]:
+    (old,) = existing(lock(c, [job_id]), [job_id])
+    successor = _SUCCESSOR.row(c, id=job_id)
     if successor is not None:
         raise StateConflict(
-            f"The job {id} has a successor already.",
+            f"The job {job_id} has a successor already.",
             field="job",
             remedy="Reprocess its successor instead.",
             successor=successor.id,
         )
     superseded = decide.supersede(old.position)
-    _COPY.rows(c, id=made, old=id)
-    _RENAME.rows(c, id=made, old=id)
-    waited_for = move_to_successor(c, id, made)
+    _COPY.rows(c, id=made, old=job_id)
+    _RENAME.rows(c, id=made, old=job_id)
+    waited_for = move_to_successor(c, job_id, made)
     if waited_for:
         mark_parents(c, [made])
-    new = _locked(c, made)
-    told: dict[str, object] = {"queue": new.queue, "kind": new.kind, "supersedes": id}
+    new = lock(c, [made])[made]
+    told: dict[str, object] = {"queue": new.queue, "kind": new.kind, "supersedes": job_id}
     if note:
         told["note"] = tidy(note)
     changes = [Change(new, decide.admit(new.position, Inputs(0), due=True), told)]
@@ -120,7 +120,3 @@ def _reprocess(c: Connection, id: JobId, made: JobId, note: str, action: Action)
         changes.append(Change(replace(old, is_parent=False), superseded, {"successor": made}))
     write(c, changes, action=action)
     return {"id": made, "queue": new.queue}
-
-
-def _locked(c: Connection, id: JobId) -> LockedJob:
-    return lock(c, [id])[id]

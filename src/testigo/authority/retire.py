@@ -54,7 +54,7 @@ def retire_lapsed(c: Connection, *, limit: int = STORE.sweep_rows) -> int:
     jobs = lock(c, (row.id for row in _LAPSED.rows(c, limit=limit)))
     retired = _retire(c, jobs.values())
     later = [job.id for job in jobs.values() if job.state in LEASED]
-    _LATER.rows(c, over=[id for id in jobs if id not in later], later=later)
+    _LATER.rows(c, over=[job_id for job_id in jobs if job_id not in later], later=later)
     return retired
 
 

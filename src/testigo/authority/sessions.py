@@ -126,16 +126,16 @@ def open_session(c: Connection, new: NewSession, *, action: Action) -> Session:
     return Session(SessionId(opened["id"]), new.agent, opened["epoch"], new.term_seconds, opened["replaced"])
 
 
-def drain_session(c: Connection, id: SessionId) -> None:
+def drain_session(c: Connection, session_id: SessionId) -> None:
     """Let a session claim nothing more, and settle what it holds. Repeating it changes nothing."""
-    if not _DRAIN.rows(c, id=id) and not _KNOWN.rows(c, id=id):
-        raise NotFound(f"There is no session {id}.", field="session")
+    if not _DRAIN.rows(c, id=session_id) and not _KNOWN.rows(c, id=session_id):
+        raise NotFound(f"There is no session {session_id}.", field="session")
 
 
-def close_session(c: Connection, id: SessionId) -> None:
+def close_session(c: Connection, session_id: SessionId) -> None:
     """End a session. What it still holds is taken back by the next sweep, whoever sends it (spec P-18)."""
-    if not _END.rows(c, id=id, state="closed") and not _KNOWN.rows(c, id=id):
-        raise NotFound(f"There is no session {id}.", field="session")
+    if not _END.rows(c, id=session_id, state="closed") and not _KNOWN.rows(c, id=session_id):
+        raise NotFound(f"There is no session {session_id}.", field="session")
 
 
 def _open(c: Connection, new: NewSession) -> dict[str, object]:
@@ -143,7 +143,9 @@ def _open(c: Connection, new: NewSession) -> dict[str, object]:
     live = _LIVE.row(c, agent=new.agent)
     if live is not None:
         if not new.replace and (live.exclusive or new.exclusive or live.state == "draining"):
-            raise SessionBusy(f"The agent {new.agent!r} has a session that is {live.state}.", field="agent", session=live.id)
+            raise SessionBusy(
+                f"The agent {new.agent!r} has a session that is {live.state}.", field="agent", session=live.id
+            )
         _END.rows(c, id=live.id, state="replaced")
     _OPEN.rows(
         c,

@@ -83,13 +83,13 @@ _SETTLE = Statement(
             finished_at = now()
         FROM testigo.session s,
              (SELECT *
-              FROM unnest(
-                       CAST(:ids AS uuid[]), CAST(:leases AS uuid[]), CAST(:epochs AS integer[]),
-                       CAST(:revisions AS integer[]), CAST(:states AS testigo.job_state[]),
-                       CAST(:costs AS double precision[]), CAST(:outputs AS text[]),
-                       CAST(:limitations AS text[]), CAST(:event_ids AS uuid[]), CAST(:data AS text[]),
-                       CAST(:places AS integer[])
-                   ) AS i(id, lease_id, epoch, revision, state, cost, output, limitations, event_id, data, place)
+              FROM ROWS FROM (
+                       unnest(CAST(:ids AS uuid[]), CAST(:leases AS uuid[]), CAST(:epochs AS integer[]),
+                              CAST(:revisions AS integer[]), CAST(:states AS testigo.job_state[]),
+                              CAST(:costs AS double precision[]), CAST(:outputs AS text[]),
+                              CAST(:limitations AS text[]), CAST(:event_ids AS uuid[]), CAST(:places AS integer[])),
+                       json_array_elements(CAST(:facts AS json))
+                   ) AS i(id, lease_id, epoch, revision, state, cost, output, limitations, event_id, place, facts)
               LIMIT :limit) AS i
         WHERE j.id = i.id
           AND j.lease_id IS NOT DISTINCT FROM i.lease_id
@@ -97,7 +97,7 @@ _SETTLE = Statement(
           AND j.revision = i.revision
           AND NOT j.is_parent
           AND s.id = CAST(:session AS uuid) AND s.state IN ('open', 'draining') AND s.low_water <= :n
-        RETURNING j.id, j.stream, j.state, j.revision, i.event_id, i.data, i.place
+        RETURNING j.id, j.stream, j.state, j.revision, i.event_id, i.facts, i.place
     ),
     head AS (
         INSERT INTO testigo.stream AS s (name, head, appended_at)
@@ -113,7 +113,7 @@ _SETTLE = Statement(
         INSERT INTO testigo.event (stream, sequence, id, type, subject, at, revision, actor, action, data)
         SELECT h.name, h.head + 1 - row_number() OVER (PARTITION BY h.name ORDER BY d.place DESC),
                d.event_id, CASE d.state WHEN 'succeeded' THEN 'job.completed' ELSE 'job.degraded' END,
-               d.id, h.appended_at, d.revision, :actor, :action, d.data
+               d.id, h.appended_at, d.revision, :actor, :action, d.facts
         FROM done d JOIN head h ON h.name = d.stream
         RETURNING 1
     )
@@ -174,21 +174,22 @@ def _columns(fast: Sequence[tuple[int, Settlement]]) -> dict[str, str]:
         "leases": array([s.lease_id for s in rows]),
         "epochs": array([s.epoch for s in rows]),
         "revisions": array([s.revision for s in rows]),
-        "states": array([State.SUCCEEDED if isinstance(s.outcome, Succeed) else State.SUCCEEDED_DEGRADED for s in rows]),
+        "states": array(
+            [State.SUCCEEDED if isinstance(s.outcome, Succeed) else State.SUCCEEDED_DEGRADED for s in rows]
+        ),
         "costs": array([s.cost for s in rows]),
         "outputs": array([s.outcome.output for s in rows]),  # type: ignore[union-attr]
         "limitations": array([array(s.outcome.limitations) if isinstance(s.outcome, Degrade) else None for s in rows]),
         "event_ids": array([s.event_id for s in rows]),
-        "data": array([_data(s) for s in rows]),
+        "facts": _JSON.encode([_told(s) for s in rows]),
         "places": array([place for place, _ in fast]),
     }
 
 
-def _data(s: Settlement) -> str:
-    told: dict[str, object] = {"epoch": s.epoch, **s.facts}
+def _told(s: Settlement) -> dict[str, object]:
     if isinstance(s.outcome, Degrade):
-        told["limitations"] = list(s.outcome.limitations)
-    return _JSON.encode(told)
+        return {"epoch": s.epoch, **s.facts, "limitations": s.outcome.limitations}
+    return {"epoch": s.epoch, **s.facts}
 
 
 _JSON = json.JSONEncoder(separators=(",", ":"), check_circular=False)
@@ -196,7 +197,9 @@ _JSON = json.JSONEncoder(separators=(",", ":"), check_circular=False)
 
 def _check(settlements: Sequence[Settlement]) -> None:
     if not 1 <= len(settlements) <= LIMITS.batch_max:
-        raise Invalid(f"A batch of {len(settlements)} rows.", field="settlements", limit=f"1 to {LIMITS.batch_max} rows")
+        raise Invalid(
+            f"A batch of {len(settlements)} rows.", field="settlements", limit=f"1 to {LIMITS.batch_max} rows"
+        )
     if len({s.job_id for s in settlements}) < len(settlements):
         raise Invalid("A job occurs twice in the batch.", field="settlements", remedy="Settle each run once.")
     for at, s in enumerate(settlements):

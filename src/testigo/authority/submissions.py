@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from testigo.authority.actions import JobId, new_id
@@ -192,7 +193,7 @@ def _check_rest(job: NewJob, at: str) -> None:
 def _check_dates(job: NewJob, at: str) -> None:
     dates = [("run_at", job.run_at), ("start_by", job.start_by), ("finish_by", job.finish_by)]
     known = [(name, fields.moment(value, field=f"{at}.{name}")) for name, value in dates if value is not None]
-    for (earlier, first), (later, second) in zip(known, known[1:], strict=False):
+    for (earlier, first), (later, second) in pairwise(known):
         if second < first:
             raise Invalid(f"{later} is before {earlier}.", field=f"{at}.{later}", limit=f"not before {earlier}")
 
@@ -212,4 +213,3 @@ def _check_contract(job: NewJob, at: str) -> None:
 
 def _text(moment: datetime | None) -> str | None:
     return None if moment is None else fields.moment(moment, field="moment").isoformat()
-

@@ -244,7 +244,7 @@ def _send(c: Connection, parameters: dict[str, Any], jobs: Sequence[NewJob]) -> 
 
 def _answer(c: Connection, jobs: Sequence[NewJob], receipt: Kept) -> Submitted:
     ids: list[str] = receipt.answer["jobs"]
-    answers = [SubmittedJob(JobId(id), How.ACCEPTED) for id in ids]
+    answers = [SubmittedJob(JobId(job_id), How.ACCEPTED) for job_id in ids]
     held: list[int] = receipt.answer["held"]
     for at, holder, digest in _holders(c, jobs, held):
         how = How.EXISTING if digest == digest_of_request(jobs[at]) else How.CONFLICT

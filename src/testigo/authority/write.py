@@ -120,6 +120,7 @@ _WRITE = Statement(
     """
 )
 
+
 def write(c: Connection, changes: Sequence[Change], *, action: Action | SessionAction) -> None:
     """Write these moves, those of the children that wait for them, and the events of all.
 
@@ -149,11 +150,11 @@ def _follow(c: Connection, ended: Sequence[Change], every: list[Change]) -> list
             broken.setdefault(edge.child, []).append(edge.policy)
     decided = {change.job.id for change in every}
     followed = []
-    for id, still_open in open_parents(c, children).items():
-        child = children[id]
-        if id in decided or child.unadmitted:
+    for child_id, still_open in open_parents(c, children).items():
+        child = children[child_id]
+        if child_id in decided or child.unadmitted:
             continue
-        move = decide.inputs(child.position, Inputs(still_open, broken.get(id, ())))
+        move = decide.inputs(child.position, Inputs(still_open, broken.get(child_id, ())))
         if move is not None:
             followed.append(Change(child, move))
     every.extend(followed)

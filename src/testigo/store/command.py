@@ -38,7 +38,9 @@ class Waking(Protocol):
     """An answer that names streams whose listeners should look again once it is committed."""
 
     @property
-    def wakes(self) -> tuple[str, ...]: ...
+    def wakes(self) -> tuple[str, ...]:
+        """The streams."""
+        ...
 
 
 def single_statement(command: F) -> F:

@@ -67,7 +67,9 @@ def check_schema(c: Connection) -> None:
     current = _current(c, schema_of(c))
     c.rollback()
     if current is None:
-        raise SchemaMismatch(f"The schema {schema_of(c)!r} does not exist in this database yet.", expected=EXPECTED_VERSION)
+        raise SchemaMismatch(
+            f"The schema {schema_of(c)!r} does not exist in this database yet.", expected=EXPECTED_VERSION
+        )
     if current < EXPECTED_VERSION:
         raise SchemaMismatch(
             f"The database's schema is version {current}; this release needs {EXPECTED_VERSION}.",
@@ -108,4 +110,3 @@ def _config(schema: str) -> Config:
 
 def _psycopg(url: URL | str) -> URL:
     return make_url(url).set(drivername="postgresql+psycopg")
-
