@@ -1,16 +1,18 @@
 """Callers with a transaction of their own, one of every kind, and the table in which they and commands write.
 
-Each kind is a context manager that yields a `Caller`: the same verbs for all of them, carried out
-as its library's users do. Every one is set up unlike the defaults, so that what sticks shows.
+The verbs of a `Caller` are carried out as users of its library do it; those of asynchronous ones are
+waited for. Every caller is set up unlike the defaults, so that what a command changed would show.
 """
 
 from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import AbstractContextManager, AsyncExitStack, contextmanager
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
+from inspect import isawaitable
 from typing import Any
 
 import psycopg
@@ -30,7 +32,10 @@ from sqlalchemy.orm import Session, scoped_session, sessionmaker
 from testigo.store.connections import run_within, run_within_async
 from testigo.store.sql import Statement
 
-__all__ = ["KINDS", "Caller", "Ledger", "django_connection", "ledger", "write"]
+__all__ = ["KINDS", "Caller", "Ledger", "django_connection", "ledger", "sqlalchemy_url", "write"]
+
+Wait = Callable[[Any], Any]
+"""Gives back what it is given, or what that becomes when it is awaited."""
 
 _WRITE = Statement(
     """
@@ -39,235 +44,287 @@ _WRITE = Statement(
     RETURNING note
     """
 )
-_SETTINGS = "SELECT name || '=' || setting FROM pg_settings ORDER BY name"
-_OPTIONS = {"isolation_level": "REPEATABLE READ", "execution_options": {"theirs": "kept"}}
+_SETTINGS = "SELECT name, setting FROM pg_settings ORDER BY name"
+_UNUSUAL: dict[str, Any] = {"isolation_level": "REPEATABLE READ", "execution_options": {"theirs": "kept"}}
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Somebody with a connection; `settings` is all that must be afterwards as it was before."""
-
-    connection: Any
-    run: Callable[..., Any]
-    execute: Callable[[str], Any]
-    savepoint: Callable[[], Callable[[], Any]]
-    """Begin one the way the library does, and return what rolls back to it."""
-    commit: Callable[[], Any]
-    rollback: Callable[[], Any]
-    close: Callable[[], Any]
-    settings: Callable[[], Any]
-
-    def write(self, ledger: Ledger, note: str) -> None:
-        """Write a note in the caller's own transaction."""
-        self.execute(f"INSERT INTO {ledger.schema}.note VALUES ('{uuid.uuid4()}', '{note}')")
+def write(c: Connection, *notes: str, ids: tuple[str, ...] = ()) -> list[str]:
+    """A command as commands are: a savepoint, and a statement with named arrays."""
+    with c.begin_nested():
+        rows = _WRITE.rows(c, ids=list(ids) or [str(uuid.uuid4()) for _ in notes], notes=list(notes))
+    return [row.note for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """A table of notes in a schema of its own, seen from another connection."""
+    """A table of notes in a schema of its own, and another connection that sees what is committed."""
 
     schema: str
     other: psycopg.Connection[tuple[Any, ...]]
 
     def notes(self) -> list[str]:
-        """What is committed, in alphabetical order."""
-        return [note for (note,) in self.other.execute(f"SELECT note FROM {self.schema}.note ORDER BY note")]  # type: ignore[arg-type]
+        """The committed notes, in alphabetical order."""
+        select = sql.SQL("SELECT note FROM {} ORDER BY note").format(sql.Identifier(self.schema, "note"))
+        return [note for (note,) in self.other.execute(select)]
 
 
 @contextmanager
 def ledger(url: str) -> Iterator[Ledger]:
     """A new, empty ledger on the server, dropped afterwards."""
     schema = f"callers_{uuid.uuid4().hex}"
-    name = sql.Identifier(schema)
+    table = sql.Identifier(schema, "note")
     with psycopg.connect(url, autocommit=True) as other:
-        other.execute(sql.SQL("CREATE SCHEMA {}").format(name))
-        other.execute(sql.SQL("CREATE TABLE {}.note (id uuid PRIMARY KEY, note text NOT NULL)").format(name))
+        other.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
+        other.execute(sql.SQL("CREATE TABLE {} (id uuid PRIMARY KEY, note text NOT NULL)").format(table))
         yield Ledger(schema, other)
-        other.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(name))
+        other.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(schema)))
 
 
-def write(c: Connection, *notes: str, ids: tuple[str, ...] = ()) -> list[str]:
-    """A command as they are: a savepoint, a statement written as SQL, arrays by name."""
-    with c.begin_nested():
-        rows = _WRITE.rows(c, ids=list(ids or (str(uuid.uuid4()) for _ in notes)), notes=list(notes))
-    return [row.note for row in rows]
+class Caller:
+    """Somebody with a connection and a transaction, which SQLAlchemy opened for them."""
+
+    def __init__(self, connection: Any, wait: Wait) -> None:
+        self.connection = connection
+        self.wait = wait
+
+    def run(self, command: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Run a command within the transaction, in the right colour."""
+        run = run_within if self.wait is _at_once else run_within_async
+        return self.wait(run(self.connection, command, *args, **kwargs))
+
+    def write(self, ledger: Ledger, note: str) -> None:
+        """Write a note as the caller's own."""
+        self.execute(f"INSERT INTO {ledger.schema}.note VALUES ('{uuid.uuid4()}', '{note}')")
+
+    def execute(self, statement: str) -> list[Any]:
+        """Run a statement, and return its rows if it has any."""
+        result = self.wait(self.connection.execute(text(statement)))
+        return [tuple(row) for row in result] if result.returns_rows else []
+
+    def savepoint(self) -> Callable[[], object]:
+        """Begin a savepoint, and return what rolls back to it."""
+        nested = self.wait(self.connection.begin_nested())
+        return lambda: self.wait(nested.rollback())
+
+    def commit(self) -> None:
+        """Commit the transaction."""
+        self.wait(self.connection.commit())
+
+    def rollback(self) -> None:
+        """Roll the transaction back."""
+        self.wait(self.connection.rollback())
+
+    def driver(self) -> Any:
+        """The driver's own connection."""
+        return self._core().connection.driver_connection
+
+    def settings(self) -> object:
+        """All that a command must leave as it was: in Python, and in the server's session."""
+        core = self._core()
+        options = dict(core.get_execution_options())
+        dbapi: Any = core.connection.dbapi_connection
+        return (
+            options,
+            core.in_nested_transaction(),
+            dbapi.autocommit,
+            vars_of(self.driver()),
+            self.execute(_SETTINGS),
+        )
+
+    def _core(self) -> Connection:
+        known = isinstance(self.connection, Connection | AsyncConnection)
+        connection = self.connection if known else self.wait(self.connection.connection())
+        core: Connection = connection.sync_connection if isinstance(connection, AsyncConnection) else connection
+        return core
 
 
-@contextmanager
-def connection(url: str) -> Iterator[Caller]:
-    """A SQLAlchemy Connection that begins its transaction by itself."""
-    engine = create_engine(_dialect(url, "psycopg"), **_OPTIONS)
-    with engine.connect() as c:
-        yield _of_connection(c)
-    engine.dispose()
+def vars_of(driver: Any) -> object:
+    """What can be set on a driver's connection, where it is psycopg's."""
+    if not isinstance(driver, psycopg.Connection | psycopg.AsyncConnection):
+        return None
+    names = ("autocommit", "isolation_level", "read_only", "deferrable", "row_factory", "cursor_factory")
+    notices = len(driver._notice_handlers)
+    return [getattr(driver, name) for name in names], driver.prepare_threshold, notices, driver.info.transaction_status
 
 
-@contextmanager
-def begun_connection(url: str) -> Iterator[Caller]:
-    """A SQLAlchemy Connection in a transaction that was begun explicitly."""
-    engine = create_engine(_dialect(url, "psycopg"), **_OPTIONS)
-    with engine.connect() as c:
-        c.begin()
-        yield _of_connection(c)
-    engine.dispose()
+class PsycopgCaller(Caller):
+    """Somebody with a psycopg connection."""
+
+    def execute(self, statement: str) -> list[Any]:
+        cursor = self.wait(self.connection.execute(statement))
+        return list(self.wait(cursor.fetchall())) if cursor.description else []
+
+    def savepoint(self) -> Callable[[], object]:
+        block = self.connection.transaction()
+        enter, leave = ("__enter__", "__exit__") if self.wait is _at_once else ("__aenter__", "__aexit__")
+        self.wait(getattr(block, enter)())
+        return lambda: self.wait(getattr(block, leave)(*_rollback_of(block)))
+
+    def driver(self) -> Any:
+        return self.connection
+
+    def settings(self) -> object:
+        return vars_of(self.connection), self.execute(_SETTINGS)
 
 
-@contextmanager
-def session(url: str) -> Iterator[Caller]:
-    """A SQLAlchemy Session."""
-    engine = create_engine(_dialect(url, "psycopg"), **_OPTIONS)
-    with Session(engine) as s:
-        yield _of_session(s, s)
-    engine.dispose()
+class BlockCaller(PsycopgCaller):
+    """Somebody with a psycopg connection in autocommit mode, inside a transaction block."""
+
+    def __init__(self, connection: Any, wait: Wait) -> None:
+        super().__init__(connection, wait)
+        self.block = connection.transaction()
+        self.block.__enter__()
+
+    def commit(self) -> None:
+        self.block.__exit__(None, None, None)
+
+    def rollback(self) -> None:
+        self.block.__exit__(*_rollback_of(self.block))
 
 
-@contextmanager
-def scoped(url: str) -> Iterator[Caller]:
-    """A scoped_session, as web frameworks have it."""
-    engine = create_engine(_dialect(url, "psycopg"), **_OPTIONS)
-    registry = scoped_session(sessionmaker(engine))
-    yield _of_session(registry(), registry)
-    registry.remove()
-    engine.dispose()
+class DjangoCaller(Caller):
+    """Somebody with Django's connection, inside an atomic block."""
 
+    def __init__(self, connection: Any, wait: Wait) -> None:
+        super().__init__(connection, wait)
+        self.block = self._atomic()
 
-@contextmanager
-def psycopg_connection(url: str) -> Iterator[Caller]:
-    """A psycopg connection as it comes."""
-    with psycopg.connect(url, row_factory=dict_row) as c:
-        c.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-        yield _of_psycopg(c, c.commit, c.rollback)
-
-
-@contextmanager
-def psycopg_block(url: str) -> Iterator[Caller]:
-    """A psycopg connection in autocommit mode, in a transaction block."""
-    with psycopg.connect(url, row_factory=dict_row, autocommit=True) as c:
-        block = c.transaction()
-        block.__enter__()
-        yield _of_psycopg(c, lambda: block.__exit__(None, None, None), lambda: _end_with_error(block))
-
-
-@contextmanager
-def django(url: str) -> Iterator[Caller]:
-    """Django's `connection`, in an atomic block."""
-    c = django_connection(url)
-    from django.db import transaction  # type: ignore[import-untyped]
-
-    block = transaction.atomic()
-    block.__enter__()
-
-    def execute(statement: str) -> None:
-        with c.cursor() as cursor:
+    def execute(self, statement: str) -> list[Any]:
+        with self.connection.cursor() as cursor:
             cursor.execute(statement)
+            return list(cursor.fetchall()) if cursor.description else []
 
-    def savepoint() -> Callable[[], None]:
-        inner = transaction.atomic()
-        inner.__enter__()
-        return lambda: _end_with_error(inner)
+    def savepoint(self) -> Callable[[], object]:
+        return partial(self._roll_back, self._atomic())
 
-    def settings() -> object:
-        with c.cursor() as cursor:
-            cursor.execute(_SETTINGS)
-            return (_psycopg_settings(c.connection), c.autocommit, c.needs_rollback, cursor.fetchall())
+    def commit(self) -> None:
+        self.block.__exit__(None, None, None)
 
-    try:
-        yield Caller(
-            c,
-            lambda *args, **kwargs: run_within(c, *args, **kwargs),
-            execute,
-            savepoint,
-            lambda: block.__exit__(None, None, None),
-            lambda: _end_with_error(block),
-            c.close,
-            settings,
+    def rollback(self) -> None:
+        self._roll_back(self.block)
+
+    def driver(self) -> Any:
+        return self.connection.connection
+
+    def settings(self) -> object:
+        connection = self.connection
+        flags = (connection.autocommit, connection.needs_rollback, list(connection.savepoint_ids))
+        return flags, vars_of(self.driver()), self.execute(_SETTINGS)
+
+    def _atomic(self) -> Any:
+        from django.db.transaction import atomic  # type: ignore[import-untyped]
+
+        block = atomic()
+        block.__enter__()
+        return block
+
+    def _roll_back(self, block: Any) -> None:
+        self.connection.set_rollback(True)
+        block.__exit__(None, None, None)
+
+
+def sqlalchemy_url(url: str, driver: str) -> str:
+    """The server's URL for SQLAlchemy on a driver."""
+    return url.replace("postgresql://", f"postgresql+{driver}://")
+
+
+def django_connection(url: str) -> Any:
+    """Django's `connection`, with Django configured for the server when it is first asked for."""
+    import django  # type: ignore[import-untyped]
+    from django.conf import settings  # type: ignore[import-untyped]
+
+    if not settings.configured:
+        at = conninfo_to_dict(url)
+        place = {"NAME": at["dbname"], "USER": at["user"], "HOST": at["host"], "PORT": at["port"]}
+        settings.configure(
+            DATABASES={"default": {"ENGINE": "django.db.backends.postgresql", **place}},
+            USE_TZ=False,
+            TIME_ZONE="America/Chicago",
         )
-    finally:
-        c.close()
-        c.in_atomic_block = False
+        django.setup()
+    from django.db import connection  # type: ignore[import-untyped]
+
+    return connection
 
 
 @contextmanager
-def async_connection(url: str, driver: str = "psycopg") -> Iterator[Caller]:
-    """A SQLAlchemy AsyncConnection."""
-    with _runner(url, driver) as (runner, stack, engine):
-        c: AsyncConnection = runner.run(stack.enter_async_context(engine.connect()))
-        yield Caller(
-            c,
-            _waiting(runner, run_within_async, c),
-            lambda statement: runner.run(_discarding(c.execute(text(statement)))),
-            lambda: _waiting(runner, runner.run(_begun(c.begin_nested())).rollback),
-            _waiting(runner, c.commit),
-            _waiting(runner, c.rollback),
-            _waiting(runner, c.close),
-            lambda: runner.run(c.run_sync(_sqlalchemy_settings)),
-        )
+def _sqlalchemy(of_engine: Callable[[Any], Any], url: str) -> Iterator[Caller]:
+    engine = create_engine(sqlalchemy_url(url, "psycopg"), **_UNUSUAL)
+    with of_engine(engine) as connection:
+        yield Caller(connection, _at_once)
+    engine.dispose()
 
 
 @contextmanager
-def async_session(url: str, driver: str = "psycopg") -> Iterator[Caller]:
-    """A SQLAlchemy AsyncSession."""
-    with _runner(url, driver) as (runner, stack, engine):
-        s = runner.run(stack.enter_async_context(AsyncSession(engine)))
-        yield _of_async_session(runner, s, s)
-
-
-@contextmanager
-def async_scoped(url: str, driver: str = "psycopg") -> Iterator[Caller]:
-    """An async_scoped_session."""
-    with _runner(url, driver) as (runner, stack, engine):
-        registry = async_scoped_session(async_sessionmaker(engine), lambda: 1)
-        stack.push_async_callback(registry.remove)
-        yield _of_async_session(runner, registry(), registry)
-
-
-@contextmanager
-def async_psycopg(url: str) -> Iterator[Caller]:
-    """An asynchronous psycopg connection."""
+def _sqlalchemy_async(of_engine: Callable[[Any], Any], driver: str, url: str) -> Iterator[Caller]:
     with asyncio.Runner() as runner:
-        c = runner.run(psycopg.AsyncConnection.connect(url, row_factory=dict_row))
-        runner.run(c.set_isolation_level(psycopg.IsolationLevel.REPEATABLE_READ))
-
-        async def settings() -> object:
-            cursor = await c.execute(_SETTINGS)
-            return (_psycopg_settings(c), await cursor.fetchall())
-
-        def savepoint() -> Callable[[], None]:
-            block = c.transaction()
-            runner.run(block.__aenter__())
-            return lambda: runner.run(block.__aexit__(psycopg.Rollback, psycopg.Rollback(block), None)) and None
-
-        try:
-            yield Caller(
-                c,
-                _waiting(runner, run_within_async, c),
-                lambda statement: runner.run(_discarding(c.execute(statement))),  # type: ignore[arg-type]
-                savepoint,
-                _waiting(runner, c.commit),
-                _waiting(runner, c.rollback),
-                _waiting(runner, c.close),
-                _waiting(runner, settings),
-            )
-        finally:
-            runner.run(c.close())
+        wait = partial(_awaited, runner)
+        engine = create_async_engine(sqlalchemy_url(url, driver), **_UNUSUAL)
+        connection = of_engine(engine)
+        if hasattr(connection, "start"):
+            wait(connection.start())
+        yield Caller(connection, wait)
+        wait(connection.close())
+        wait(engine.dispose())
 
 
-def _asyncpg(kind: Callable[..., AbstractContextManager[Caller]]) -> Callable[[str], AbstractContextManager[Caller]]:
-    return lambda url: kind(url, "asyncpg")
+@contextmanager
+def _psycopg(kind: Callable[[Any, Wait], Caller], autocommit: bool, url: str) -> Iterator[Caller]:
+    with psycopg.connect(url, row_factory=dict_row, autocommit=autocommit, prepare_threshold=3) as connection:
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        yield kind(connection, _at_once)
+        connection.close()
+
+
+@contextmanager
+def _psycopg_async(url: str) -> Iterator[Caller]:
+    with asyncio.Runner() as runner:
+        wait = partial(_awaited, runner)
+        connection = wait(psycopg.AsyncConnection.connect(url, row_factory=dict_row))
+        wait(connection.set_isolation_level(psycopg.IsolationLevel.REPEATABLE_READ))
+        yield PsycopgCaller(connection, wait)
+        wait(connection.close())
+
+
+@contextmanager
+def _django(url: str) -> Iterator[Caller]:
+    connection = django_connection(url)
+    caller = DjangoCaller(connection, _at_once)
+    yield caller
+    if connection.in_atomic_block:
+        caller.rollback()
+    connection.close()
 
 
 KINDS: dict[str, Callable[[str], AbstractContextManager[Caller]]] = {
-    "Connection": connection,
-    "Connection, begun": begun_connection,
-    "Session": session,
-    "scoped_session": scoped,
-    "psycopg": psycopg_connection,
-    "psycopg, in a block": psycopg_block,
-    "Django": django,
-    "AsyncConnection": async_connection,
-    "AsyncConnection, asyncpg": _asyncpg(async_connection),
-    "AsyncSession": async_session,
-    "AsyncSession, asyncpg": _asyncpg(async_session),
-    "async_scoped_session": async_scoped,
-    "psycopg, asynchronous": async_psycopg,
+    "Connection": partial(_sqlalchemy, lambda engine: engine.connect()),
+    "Connection in a with block": partial(_sqlalchemy, lambda engine: engine.begin()),
+    "Session": partial(_sqlalchemy, Session),
+    "scoped_session": partial(_sqlalchemy, lambda engine: closing(scoped_session(sessionmaker(engine)))),
+    "psycopg": partial(_psycopg, PsycopgCaller, False),
+    "psycopg in a block": partial(_psycopg, BlockCaller, True),
+    "Django": _django,
+    "AsyncConnection": partial(_sqlalchemy_async, lambda engine: engine.connect(), "psycopg"),
+    "AsyncConnection on asyncpg": partial(_sqlalchemy_async, lambda engine: engine.connect(), "asyncpg"),
+    "AsyncSession": partial(_sqlalchemy_async, AsyncSession, "psycopg"),
+    "AsyncSession on asyncpg": partial(_sqlalchemy_async, AsyncSession, "asyncpg"),
+    "async_scoped_session": partial(
+        _sqlalchemy_async, lambda engine: async_scoped_session(async_sessionmaker(engine), lambda: 1), "psycopg"
+    ),
+    "asynchronous psycopg": _psycopg_async,
 }
+
+
+def _at_once(value: Any) -> Any:
+    return value
+
+
+def _awaited(runner: asyncio.Runner, value: Any) -> Any:
+    async def of(awaitable: Awaitable[Any]) -> Any:
+        return await awaitable
+
+    return runner.run(of(value)) if isawaitable(value) else value
+
+
+def _rollback_of(block: Any) -> tuple[type[BaseException], BaseException, None]:
+    return psycopg.Rollback, psycopg.Rollback(block), None
