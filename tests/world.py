@@ -20,7 +20,7 @@ from testigo.rules.outcomes import Outcome, Succeed
 from testigo.store.database import Database
 from testigo.store.sql import Statement
 
-__all__ = ["World", "Worker"]
+__all__ = ["Worker", "World"]
 
 _JOB = Statement("SELECT *, CAST(state AS text) AS state FROM testigo.job WHERE id = CAST(:id AS uuid)")
 _EVENTS = Statement("SELECT * FROM testigo.event WHERE subject = CAST(:id AS uuid) ORDER BY stream, sequence")
@@ -41,23 +41,25 @@ class World:
         asked = jobs or (NewJob(**{"kind": "work", "queue": "q", **given}),)
         return [row.job_id for row in self.db.run(submit_many, asked, action=self.action()).jobs]
 
-    def worker(self, agent: str | None = None, queues: Sequence[str] = ("q",), kinds: Sequence[str] = ("work",)) -> Worker:
+    def worker(
+        self, agent: str | None = None, queues: Sequence[str] = ("q",), kinds: Sequence[str] = ("work",)
+    ) -> Worker:
         """A worker with an open session."""
         name = agent or f"worker-{new_id()}"
         session = self.db.run(open_session, NewSession(name, tuple(queues), tuple(kinds)), action=self.action(name))
         return Worker(self.db, session, tuple(queues), tuple(kinds))
 
-    def job(self, id: str) -> Any:
+    def job(self, job_id: str) -> Any:
         """The job's row as it stands."""
-        return self.query(_JOB, id=id)[0]
+        return self.query(_JOB, id=job_id)[0]
 
-    def state(self, id: str) -> str:
+    def state(self, job_id: str) -> str:
         """The job's state as it stands."""
-        return str(self.job(id).state)
+        return str(self.job(job_id).state)
 
-    def events(self, id: str) -> list[str]:
+    def events(self, job_id: str) -> list[str]:
         """The types of the events that tell of a job, in order."""
-        return [row.type for row in self.query(_EVENTS, id=id)]
+        return [row.type for row in self.query(_EVENTS, id=job_id)]
 
     def query(self, statement: Statement | str, **parameters: Any) -> list[Any]:
         """The rows of a query of the test's own."""
@@ -88,9 +90,7 @@ class Worker:
     def claim(self, slots: int = 10, **options: Any) -> Claimed:
         """Claim from the worker's queues."""
         queues = [QueueClaim(queue, slots) for queue in self.queues]
-        return self.db.run(
-            claim, queues, self.kinds, slots=slots, lease_id=new_id(), action=self.action(), **options
-        )
+        return self.db.run(claim, queues, self.kinds, slots=slots, lease_id=new_id(), action=self.action(), **options)
 
     def take(self) -> Lease:
         """Claim exactly one job, which must be there."""
@@ -113,7 +113,7 @@ class Worker:
 
 def settlement(lease: Lease, outcome: Outcome, **more: Any) -> Settlement:
     """A run's end, as its holder would report it."""
-    return Settlement(lease.job_id, lease.lease_id, lease.epoch, lease.revision, outcome, **more)
+    return Settlement(lease, outcome, **more)
 
 
 def held(lease: Lease) -> Held:

@@ -104,7 +104,7 @@ def settle_deferred(
     what the rules refuse; a lost lease is an answer, not an error.
     """
     jobs = lock(c, [settlement.job_id for _, settlement in rows])
-    digests = {place: digest_of(action, "settle_deferred", content([settlement])) for place, settlement in rows}
+    digests = {place: digest_of(action, "settle_deferred", content(settlement)) for place, settlement in rows}
     # The receipts are read under the jobs' locks: a resend in flight has filed its own by then.
     answers = _filed(c, action, digests)
     fresh = [(place, settlement) for place, settlement in rows if place not in answers]
@@ -164,18 +164,18 @@ def _change(settlement: Settlement, job: LockedJob) -> Change:
     return Change(
         job,
         move,
-        {"epoch": settlement.epoch, **settlement.facts, **_told(settlement)},
+        {"epoch": job.epoch, **settlement.facts, **_told(settlement)},
         output=document.output,
         limitations=document.limitations,
         error=document.error,
         checkpoint=document.checkpoint,
         cost=settlement.cost,
-        event_id=settlement.event_id,
     )
 
 
 def _holds(settlement: Settlement, job: LockedJob) -> bool:
-    return job.state in LEASED and job.lease_id == settlement.lease_id and job.epoch == settlement.epoch
+    lease = settlement.lease
+    return job.state in LEASED and (job.lease_id, job.epoch) == (lease.lease_id, lease.epoch)
 
 
 def _keep_late(c: Connection, settlement: Settlement, job: LockedJob, action: SessionAction) -> None:
@@ -184,8 +184,8 @@ def _keep_late(c: Connection, settlement: Settlement, job: LockedJob, action: Se
         c,
         id=new_id(),
         job=job.id,
-        epoch=settlement.epoch,
-        lease=settlement.lease_id,
+        epoch=settlement.lease.epoch,
+        lease=settlement.lease.lease_id,
         session=action.session_id,
         outcome=type(settlement.outcome).__name__.lower(),
         document=document.output or document.checkpoint,

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
 from testigo.authority.actions import JobId, SessionAction, new_id
+from testigo.authority.claim import Lease
 from testigo.authority.receipts import digest_of, once, refuse_session
 from testigo.authority.submissions import NewJob
 from testigo.errors import Invalid
@@ -31,25 +33,25 @@ from testigo.store.sql import Statement, array
 __all__ = ["Settled", "Settlement", "content", "settle"]
 
 
-@dataclass(frozen=True, slots=True)
-class Settlement:
+class Settlement(NamedTuple):
     """One run's end, as its holder reports it.
 
-    `revision` is the holder's last knowledge of the job: only the fast path's guess (spec P-15).
-    `facts` are what the ending event tells of the run besides its outcome: agent, release, times,
-    exit signal, peak memory (spec P-27). `children` are submitted with the settle, in its
-    transaction; one that names this job among its parents waits for it.
+    The lease's `revision` is the holder's last knowledge of the job: only the fast path's guess
+    (spec P-15). `facts` are what the ending event tells of the run besides its outcome: agent,
+    release, times, exit signal, peak memory (spec P-27). `children` are submitted with the settle, in
+    its transaction; one that names this job among its parents waits for it.
     """
 
-    job_id: JobId
-    lease_id: str
-    epoch: int
-    revision: int
+    lease: Lease
     outcome: Outcome
-    facts: Mapping[str, object] = field(default_factory=dict)
+    facts: Mapping[str, object] = MappingProxyType({})
     cost: float = 0.0
     children: tuple[NewJob, ...] = ()
-    event_id: str = field(default_factory=new_id)
+
+    @property
+    def job_id(self) -> JobId:
+        """The job whose run ended."""
+        return self.lease.job_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +137,12 @@ def settle(c: Connection, settlements: Sequence[Settlement], *, action: SessionA
     for an n that is past.
     """
     _check(settlements)
-    digest = digest_of(action, "settle", content(settlements))
-    receipt = once(c, action, digest, lambda: _send(c, settlements, action, digest))
+    fast = [(place, s) for place, s in enumerate(settlements) if _is_fast(s)]
+    columns = _columns(fast)
+    reported = [columns[name] for name in _REPORTED]
+    rest = [content(s) for s in settlements if not _is_fast(s)]
+    digest = digest_of(action, "settle", [*reported, rest])
+    receipt = once(c, action, digest, lambda: _send(c, columns, action, digest))
     if receipt is None:
         refuse_session(c, action)
     accepted = frozenset(receipt.answer)
@@ -144,17 +150,19 @@ def settle(c: Connection, settlements: Sequence[Settlement], *, action: SessionA
     return Settled(accepted, deferred, receipt.replayed)
 
 
-def content(settlements: Sequence[Settlement]) -> list[object]:
-    """What the holder reported, for the digest of the command."""
-    return [
-        (s.job_id, s.lease_id, s.epoch, s.outcome.output if isinstance(s.outcome, Succeed) else repr(s.outcome), s.cost)
-        for s in settlements
-    ]
+def content(settlement: Settlement) -> tuple[object, ...]:
+    """What the holder reported of one run, for the digest of the command."""
+    lease = settlement.lease
+    return (lease.job_id, lease.lease_id, lease.epoch, repr(settlement.outcome), settlement.cost)
 
 
-def _send(c: Connection, settlements: Sequence[Settlement], action: SessionAction, digest: str) -> str | None:
-    fast = [(place, s) for place, s in enumerate(settlements) if _is_fast(s)]
-    rows = _SETTLE.fetch(c, _columns(fast) | _frame(action, digest))
+_REPORTED = ("ids", "leases", "epochs", "states", "costs", "outputs", "limitations")
+"""The columns of the fast rows that hold what was reported: all but guesses, ids made here, and facts."""
+
+
+def _send(c: Connection, columns: Mapping[str, Any], action: SessionAction, digest: str) -> str | None:
+    frame = {"session": action.session_id, "n": action.n, "digest": digest, "limit": LIMITS.batch_max}
+    rows = _SETTLE.fetch(c, {**columns, **frame, "actor": action.actor, "action": action.id})
     return rows[0][0] if rows else None
 
 
@@ -162,25 +170,20 @@ def _is_fast(settlement: Settlement) -> bool:
     return isinstance(settlement.outcome, Succeed | Degrade) and not settlement.children
 
 
-def _frame(action: SessionAction, digest: str) -> dict[str, Any]:
-    frame = {"session": action.session_id, "n": action.n, "digest": digest}
-    return frame | {"actor": action.actor, "action": action.id, "limit": LIMITS.batch_max}
-
-
 def _columns(fast: Sequence[tuple[int, Settlement]]) -> dict[str, str]:
     rows = [s for _, s in fast]
     return {
-        "ids": array([s.job_id for s in rows]),
-        "leases": array([s.lease_id for s in rows]),
-        "epochs": array([s.epoch for s in rows]),
-        "revisions": array([s.revision for s in rows]),
+        "ids": array([s.lease.job_id for s in rows]),
+        "leases": array([s.lease.lease_id for s in rows]),
+        "epochs": array([s.lease.epoch for s in rows]),
+        "revisions": array([s.lease.revision for s in rows]),
         "states": array(
             [State.SUCCEEDED if isinstance(s.outcome, Succeed) else State.SUCCEEDED_DEGRADED for s in rows]
         ),
         "costs": array([s.cost for s in rows]),
         "outputs": array([s.outcome.output for s in rows]),  # type: ignore[union-attr]
         "limitations": array([array(s.outcome.limitations) if isinstance(s.outcome, Degrade) else None for s in rows]),
-        "event_ids": array([s.event_id for s in rows]),
+        "event_ids": array([new_id() for _ in rows]),
         "facts": _JSON.encode([_told(s) for s in rows]),
         "places": array([place for place, _ in fast]),
     }
@@ -188,8 +191,8 @@ def _columns(fast: Sequence[tuple[int, Settlement]]) -> dict[str, str]:
 
 def _told(s: Settlement) -> dict[str, object]:
     if isinstance(s.outcome, Degrade):
-        return {"epoch": s.epoch, **s.facts, "limitations": s.outcome.limitations}
-    return {"epoch": s.epoch, **s.facts}
+        return {"epoch": s.lease.epoch, **s.facts, "limitations": s.outcome.limitations}
+    return {"epoch": s.lease.epoch, **s.facts}
 
 
 _JSON = json.JSONEncoder(separators=(",", ":"), check_circular=False)
@@ -200,7 +203,7 @@ def _check(settlements: Sequence[Settlement]) -> None:
         raise Invalid(
             f"A batch of {len(settlements)} rows.", field="settlements", limit=f"1 to {LIMITS.batch_max} rows"
         )
-    if len({s.job_id for s in settlements}) < len(settlements):
+    if len({s.lease.job_id for s in settlements}) < len(settlements):
         raise Invalid("A job occurs twice in the batch.", field="settlements", remedy="Settle each run once.")
     for at, s in enumerate(settlements):
         if isinstance(s.outcome, Degrade):

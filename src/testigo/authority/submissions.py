@@ -30,7 +30,7 @@ class NewJob:
     `payload` is exact JSON text (`rules.documents.encode` or `parse`). `key` makes the submission
     idempotent: unique together with `client` and `kind`. `run_at` is the earliest start, `start_by`
     the latest, `finish_by` the end of all tries. `policy` says what becomes of the job when one of
-    its `parents` can never succeed. The ids are made with the value, and resent with it.
+    its `parents` can never succeed. The id is made with the value, and resent with it.
     """
 
     kind: str
@@ -52,7 +52,6 @@ class NewJob:
     delay_limit_seconds: float | None = None
     cost_limit: float | None = None
     id: JobId = field(default_factory=lambda: JobId(new_id()))
-    event_id: str = field(default_factory=new_id)
 
 
 class How(StrEnum):

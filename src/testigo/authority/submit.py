@@ -17,7 +17,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from testigo.authority.actions import Action, JobId
+from testigo.authority.actions import Action, JobId, new_id
 from testigo.authority.receipts import Kept, digest_of, expired, once
 from testigo.authority.submissions import How, NewJob, Submitted, SubmittedJob, check, content, digest_of_request
 from testigo.errors import Conflict, KeyBusy, KeyConflict, NotFound
@@ -90,21 +90,21 @@ _SUBMIT = Statement(
     unadmitted AS (
         INSERT INTO testigo.admission (job_id, actor, action, run_at, parents, policy, event_id)
         SELECT i.id, :actor, :action, i.run_at, coalesce(CAST(i.parents AS uuid[]), '{}'), i.policy, i.event_id
-        FROM accepted a JOIN input i ON i.id = a.id
+        FROM accepted JOIN input i USING (id)
         WHERE NOT i.admitted
         RETURNING 1
     ),
     lapsing AS (
         INSERT INTO testigo.lapse (job_id, at)
         SELECT i.id, least(i.start_by, i.finish_by)
-        FROM accepted a JOIN input i ON i.id = a.id
+        FROM accepted JOIN input i USING (id)
         WHERE least(i.start_by, i.finish_by) IS NOT NULL
         RETURNING 1
     ),
     head AS (
         INSERT INTO testigo.stream AS s (name, head, appended_at)
         SELECT i.stream, count(*), clock_timestamp()
-        FROM accepted a JOIN input i ON i.id = a.id
+        FROM accepted JOIN input i USING (id)
         WHERE i.admitted
         GROUP BY i.stream
         ORDER BY i.stream
@@ -117,7 +117,7 @@ _SUBMIT = Statement(
         SELECT h.name, h.head + 1 - row_number() OVER (PARTITION BY h.name ORDER BY i.n DESC),
                i.event_id, 'job.requested', i.id, h.appended_at, 1, :actor, :action,
                json_build_object('queue', i.queue, 'kind', i.kind, 'priority', i.priority, 'run_at', i.run_at)
-        FROM accepted a JOIN input i ON i.id = a.id JOIN head h ON h.name = i.stream
+        FROM accepted JOIN input i USING (id) JOIN head h ON h.name = i.stream
         WHERE i.admitted
         RETURNING 1
     ),
@@ -127,8 +127,8 @@ _SUBMIT = Statement(
         WHERE i.key IS NOT NULL AND i.id NOT IN (SELECT job_id FROM keyed)
     ),
     effects AS (
-        SELECT (SELECT count(*) FROM accepted) + (SELECT count(*) FROM appended)
-             + (SELECT count(*) FROM unadmitted) + (SELECT count(*) FROM lapsing) AS n
+        SELECT (SELECT count(*) FROM appended) + (SELECT count(*) FROM unadmitted)
+             + (SELECT count(*) FROM lapsing) AS n
     )
     INSERT INTO testigo.receipt (actor, action, digest, answer, created_at)
     SELECT :actor, :action, :digest,
@@ -266,7 +266,7 @@ def _holders(c: Connection, jobs: Sequence[NewJob], held: Sequence[int]) -> list
 def _columns(jobs: Sequence[NewJob]) -> dict[str, list[Any]]:
     return {
         "ids": [job.id for job in jobs],
-        "event_ids": [job.event_id for job in jobs],
+        "event_ids": [new_id() for _ in jobs],
         "queues": [job.queue for job in jobs],
         "kinds": [job.kind for job in jobs],
         "clients": [job.client for job in jobs],

@@ -13,8 +13,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import assert_never
 
+from testigo.errors import StateConflict
 from testigo.rules.outcomes import Block, Degrade, Fail, Outcome, Release, Succeed, Yield
-from testigo.rules.retries import Backoff, Budget, Exhausted, Spent, after_failure, after_loss
+from testigo.rules.retries import Backoff, Budget, Exhausted, Spent, after_failure, after_loss, exhausted
 from testigo.rules.states import LEASED, TERMINAL, State
 from testigo.rules.transitions import Command, EventType, walk
 
@@ -69,6 +70,11 @@ class Position:
         """The contract's bounds on retries."""
         return Budget(self.attempts, self.crash_limit, self.delay_limit_seconds, self.cost_limit, self.finish_by)
 
+    @property
+    def spent(self) -> Spent:
+        """What the job has spent of them so far."""
+        return Spent(self.failures, self.losses, self.waited_seconds, self.cost)
+
 
 @dataclass(frozen=True, slots=True)
 class Move:
@@ -102,10 +108,9 @@ def admit(position: Position, parents: Inputs, *, due: bool) -> Move:
 
     One that a parent's failure ends is accepted first; `inputs` then ends it, as its own fact.
     """
-    if not due and not _ends(parents):
-        return Move(State.CREATED, EventType.REQUESTED)
     target = State.INPUTS_PENDING if parents.open or parents.broken else State.READY
-    return _move(position, Command.ADMIT, [(Command.ADMIT, target)])
+    move = _move(position, Command.ADMIT, [(Command.ADMIT, target)])
+    return move if due or _ends(parents) else replace(move, target=State.CREATED)
 
 
 def promote(position: Position, parents: Inputs) -> Move:
@@ -175,10 +180,10 @@ def settle(position: Position, outcome: Outcome, *, draw: float, now: datetime) 
                 return _move(position, Command.BLOCK, [(Command.BLOCK, State.CANCELLED)], reason="cancelled")
             return _move(position, Command.BLOCK, [(Command.BLOCK, State.BLOCKED_BY_QUALITY)], reason=outcome.reason)
         case Yield():
-            return _give_back(position, Command.YIELD, keeps=True)
+            return _give_back(position, Command.YIELD, keeps=True, now=now)
         case Release():
             keeps = position.has_checkpoint or outcome.checkpoint is not None
-            return _give_back(position, Command.RELEASE, keeps=keeps)
+            return _give_back(position, Command.RELEASE, keeps=keeps, now=now)
         case _:
             assert_never(outcome)
 
@@ -192,7 +197,7 @@ def expire(position: Position, *, now: datetime) -> Move:
         return _move(position, Command.EXPIRE, [(Command.EXPIRE, State.CANCELLED)], reason="cancelled")
     if position.state is State.LEASED:
         return _move(position, Command.EXPIRE, [(Command.EXPIRE, State.READY)])
-    spent = Spent(position.failures, position.losses + 1, position.waited_seconds, position.cost)
+    spent = replace(position.spent, losses=position.losses + 1)
     after = after_loss(position.budget, spent, now=now)
     if isinstance(after, Exhausted):
         ended = [(Command.EXPIRE, State.PERMANENT_FAILURE)]
@@ -202,11 +207,18 @@ def expire(position: Position, *, now: datetime) -> Move:
 
 
 def retire(position: Position, reason: str) -> Move:
-    """End, as the system, a job that must not start any more (spec P-24)."""
+    """End, as the system, a job that must not start any more (spec P-24).
+
+    What is owned is refused: its holder ends it, or the sweep that takes it back.
+    """
+    if position.state in LEASED:
+        raise StateConflict(
+            f"A job that is {position.state} has an owner.", state=str(position.state), command=str(Command.RETIRE)
+        )
     end = (Command.RETIRE, State.PERMANENT_FAILURE)
     steps = {
         State.READY: [(Command.CLAIM, State.LEASED), (Command.START, State.RUNNING), end],
-        State.CHECKPOINTED: [(Command.CLAIM, State.RUNNING), end],
+        State.CHECKPOINTED: [(Command.RETIRE, State.RETRY_WAITING), end],
         State.CREATED: [(Command.PROMOTE, State.INPUTS_PENDING), end],
     }.get(position.state, [end])
     granted = 1 if steps[0][0] is Command.CLAIM else 0
@@ -237,7 +249,7 @@ def _fail(position: Position, outcome: Fail, *, draw: float, now: datetime) -> M
         return _move(position, Command.FAIL, ended, failures=1, reason="permanent")
     if position.state is State.CANCELLING:
         return _move(position, Command.FAIL, [(Command.FAIL, State.CANCELLED)], failures=1, reason="cancelled")
-    spent = Spent(position.failures + 1, position.losses, position.waited_seconds, position.cost)
+    spent = replace(position.spent, failures=position.failures + 1)
     after = after_failure(
         position.budget, spent, position.backoff, draw=draw, now=now, asked_seconds=outcome.wait_seconds
     )
@@ -250,14 +262,20 @@ def _fail(position: Position, outcome: Fail, *, draw: float, now: datetime) -> M
     return _move(position, Command.FAIL, [*steps, (Command.PROMOTE, State.READY)], failures=1)
 
 
-def _give_back(position: Position, command: Command, *, keeps: bool) -> Move:
+def _give_back(position: Position, command: Command, *, keeps: bool, now: datetime) -> Move:
     if position.state is State.CANCELLING:
         return _move(position, command, [(command, State.CANCELLED)], reason="cancelled")
     if position.state is State.LEASED:
         return _move(position, command, [(command, State.READY)])
-    if keeps:
-        return _move(position, command, [(command, State.CHECKPOINTED)], releases=1)
-    steps = [(command, State.RETRY_WAITING), (Command.PROMOTE, State.READY)]
+    steps = [(command, State.CHECKPOINTED if keeps else State.RETRY_WAITING)]
+    end = exhausted(position.budget, position.spent, now=now)
+    if end is not None:
+        # No claim knows what a job has cost, so one that may not run again never becomes claimable.
+        waits = [(Command.RETIRE, State.RETRY_WAITING)] if keeps else []
+        ended = [*steps, *waits, (Command.RETIRE, State.PERMANENT_FAILURE)]
+        return _move(position, Command.RETIRE, ended, releases=1, reason=str(end.reason))
+    if not keeps:
+        steps.append((Command.PROMOTE, State.READY))
     return _move(position, command, steps, releases=1)
 
 

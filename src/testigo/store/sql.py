@@ -2,7 +2,8 @@
 
 Every statement names its tables with the schema `testigo`; an installation under another name has
 that prefix exchanged once, when the statement is first used. Parameters are written `:name`, and an
-array parameter `CAST(:ids AS uuid[])`: SQLAlchemy does not see a parameter in `:ids::uuid[]`.
+array parameter `CAST(:ids AS uuid[])`: SQLAlchemy does not see a parameter in `:ids::uuid[]`. A
+statement's layout is not sent, so its comments stand above it and its literals hold single spaces.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Connection, Row, text
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.sql.elements import TextClause
 
 __all__ = ["Statement", "array", "schema_of"]
@@ -101,11 +103,14 @@ def _parameters(c: Connection, parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=1024)
 def _clause(sql: str, schema: str) -> TextClause:
-    return text(in_schema(sql, schema))
+    return text(_packed(in_schema(sql, schema)))
 
 
 @lru_cache(maxsize=64)
 def _driver_sql(sql: str, schema: str) -> str:
-    from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
+    return str(_clause(sql, schema).compile(dialect=PGDialect_psycopg()))
 
-    return str(text(in_schema(sql, schema)).compile(dialect=PGDialect_psycopg()))
+
+def _packed(sql: str) -> str:
+    """The statement without its layout: psycopg remembers how to send only what is under 4,096 bytes."""
+    return " ".join(sql.split())
