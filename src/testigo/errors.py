@@ -18,7 +18,7 @@ command line belong to the class, so that every door answers alike (spec model.m
     │   └── AuthorityUnavailable
     └── Broken               the installation needs a hand: SchemaMismatch, IsolationUnsupported,
                              EmbeddedUnusable, KeysUnusable, BlobsUnusable, BlobCorrupt,
-                             ConnectionUnsupported
+                             StreamBroken, ConnectionUnsupported
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ __all__ = [
     "SessionBusy",
     "SessionReplaced",
     "StateConflict",
+    "StreamBroken",
     "Terminal",
 ]
 
@@ -294,6 +295,14 @@ class BlobsUnusable(
 
 class BlobCorrupt(Broken, code="BLOB_CORRUPT", remedy="Restore the blob from a backup; its bytes have changed."):
     """A blob's bytes do not have the digest that names them."""
+
+
+class StreamBroken(
+    Broken,
+    code="STREAM_BROKEN",
+    remedy="Stop what reads this stream and restore the database: events were removed by other means than pruning.",
+):
+    """A stream does not hold every event between its floor and its head (spec B-03)."""
 
 
 class ConnectionUnsupported(

@@ -58,6 +58,8 @@ class Limits:
     answer_bytes_max: int = 64 * 1024
     """What a statement that holds locks may send back (spec P-10)."""
     page_max: int = 1_000
+    page_bytes_max: int = 1024 * 1024
+    """What the events of one page tell, as UTF-8; a page has at least one event, however large."""
     attempts_max: int = 1_000
     seconds_max: float = 366 * 86_400.0
     """A timeout, a backoff, a delay budget or a wait."""
@@ -107,6 +109,10 @@ class Store:
     wake_seconds: float = 0.01
     """Wake-ups of one process and stream are sent at most this often."""
     poll_seconds: float = 1.0
+    hearing_seconds: float = 10.0
+    """A listener that heard nothing for so long asks its server for an answer."""
+    hearing_answer_seconds: float = 5.0
+    """Without that answer in this time, the listener takes another connection."""
 
 
 @dataclass(frozen=True, slots=True)
