@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection
 
 from testigo.authority.actions import JobId, SessionAction
-from testigo.authority.receipts import digest_of, once, refuse_session
+from testigo.authority.receipts import digest_of, once, outlived
 from testigo.errors import Invalid
 from testigo.rules import fields
 from testigo.rules.documents import Document
@@ -247,7 +247,10 @@ def claim(
 
     receipt = once(c, action, digest, send)
     if receipt is None:
-        return _nothing(c, [q.queue for q in queues], slots, action)
+        empty = _EMPTY.row(c, queues=[q.queue for q in queues], limit=slots, session=action.session_id, n=action.n)
+        if empty is not None:
+            return Claimed((), {}, tuple(map(JobId, empty.unfit)))
+        receipt = outlived(c, action, digest)
     if receipt.replayed:
         return _replayed(c, action, receipt.answer)
     return _claimed(c, found, lease_id)
@@ -289,13 +292,6 @@ def _claimed(c: Connection, rows: Sequence[tuple[Any, ...]], lease_id: str) -> C
         leases = [lease._replace(**documents[lease.job_id]) if lease.job_id in large else lease for lease in leases]
     hints = {row[6]: Hint(row[1], row[0], row[4]) for row in rows}
     return Claimed(tuple(leases), hints, tuple(map(JobId, rows[0][3] or ())))
-
-
-def _nothing(c: Connection, queues: Sequence[str], slots: int, action: SessionAction) -> Claimed:
-    row = _EMPTY.row(c, queues=list(queues), limit=slots, session=action.session_id, n=action.n)
-    if row is None:
-        refuse_session(c, action)
-    return Claimed((), {}, tuple(map(JobId, row.unfit)))
 
 
 def _documents(c: Connection, ids: Iterable[str], lease_id: str) -> dict[str, dict[str, Any]]:

@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 
 from testigo.authority.actions import Action, JobId, SessionAction, new_id
 from testigo.authority.jobs import LockedJob, lock
-from testigo.authority.receipts import digest_of
+from testigo.authority.receipts import digest_of, expired
 from testigo.authority.settle import Settlement, content
 from testigo.authority.submit import submit_within
 from testigo.authority.write import Change, write
@@ -63,9 +63,9 @@ class _Document:
 
 _SESSION = Statement(
     """
-    SELECT 1
+    SELECT state IN ('open', 'draining') AS is_open, low_water
     FROM testigo.session
-    WHERE id = CAST(:session AS uuid) AND state IN ('open', 'draining') AND low_water <= :n
+    WHERE id = CAST(:session AS uuid)
     """
 )
 
@@ -101,20 +101,24 @@ def settle_deferred(
     """Settle rows of a batch that were deferred: each is named by its place in the batch of `action`.
 
     The rows share this transaction and its locks, in the one order (jobs, children, heads). Raises
-    what the rules refuse; a lost lease is an answer, not an error.
+    what the rules refuse, and `ReceiptExpired` for an n that is past; a lost lease is an answer, not
+    an error.
     """
     jobs = lock(c, [settlement.job_id for _, settlement in rows])
     digests = {place: digest_of(action, "settle_deferred", content(settlement)) for place, settlement in rows}
     # The receipts are read under the jobs' locks: a resend in flight has filed its own by then.
     answers = _filed(c, action, digests)
     fresh = [(place, settlement) for place, settlement in rows if place not in answers]
-    open_session = bool(_SESSION.rows(c, session=action.session_id, n=action.n))
+    session = _SESSION.row(c, session=action.session_id)
+    if fresh and session is not None and action.n < session.low_water:
+        raise expired(action.id)
+    is_open = session is not None and session.is_open
     changes: list[Change] = []
     for place, settlement in fresh:
         job = jobs.get(settlement.job_id)
         if job is None:
             answers[place] = SettledRow(settlement.job_id, How.GONE, None)
-        elif open_session and _holds(settlement, job):
+        elif is_open and _holds(settlement, job):
             _submit_children(c, settlement, replace(action, ordinal=place + 1))
             changes.append(_change(settlement, job))
             answers[place] = SettledRow(job.id, How.ACCEPTED, changes[-1].move.target)

@@ -10,18 +10,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
 from testigo.authority.actions import Action, SessionAction
-from testigo.errors import ActionIdCollision, Busy, ReceiptExpired, SessionReplaced
+from testigo.errors import ActionIdCollision, Busy, Conflict, ReceiptExpired, SessionReplaced
 from testigo.rules.identity import command_digest, content_digest
 from testigo.store.command import savepoint
 from testigo.store.failures import constraint_of, sqlstate_of
 from testigo.store.sql import Statement
 
-__all__ = ["Kept", "digest_of", "exactly_once", "expired", "once", "refuse_session"]
+__all__ = ["Kept", "digest_of", "exactly_once", "expired", "once", "outlived"]
 
 _KEYS = frozenset({"receipt_pkey", "session_receipt_pkey"})
 
@@ -79,22 +79,24 @@ def digest_of(action: Action | SessionAction, command: str, content: object) -> 
 def once(c: Connection, action: Action | SessionAction, digest: str, send: Callable[[], str | None]) -> Kept | None:
     """Send a command whose statement files its own receipt; if that is filed already, return it.
 
-    `send` runs the statement and returns the answer that it filed, or None when it filed none.
+    `send` runs the statement and returns the answer that it filed, or None when it filed none. A command
+    that is sent twice finds what it did itself in its way, be it the receipt or any effect before it; so
+    whatever is refused because something is there already is first looked up by its receipt (spec P-03).
     Raises `ActionIdCollision` when the receipt belongs to other content (spec P-02).
     """
     try:
         with savepoint(c):
             answer = send()
     except Exception as error:
-        if sqlstate_of(error) != "23505" or constraint_of(error) not in _KEYS:
-            raise
-    else:
-        return None if answer is None else Kept(json.loads(answer), replayed=False)
-    found = _find(c, action, digest)
-    if found is None:
-        # Above READ COMMITTED, or between two sends of which one is being undone: never "absent".
-        raise Busy("The receipt of this command exists and cannot be read yet.")
-    return found
+        repeated = sqlstate_of(error) == "23505"
+        found = _find(c, action, digest) if repeated or isinstance(error, Conflict) else None
+        if found is not None:
+            return found
+        if repeated and constraint_of(error) in _KEYS:
+            # Above READ COMMITTED, or between two sends of which one is being undone: never "absent".
+            raise Busy("The receipt of this command exists and cannot be read yet.") from error
+        raise
+    return None if answer is None else Kept(json.loads(answer), replayed=False)
 
 
 def exactly_once(c: Connection, action: Action | SessionAction, digest: str, body: Callable[[], object]) -> Kept:
@@ -118,8 +120,15 @@ def expired(action: str) -> ReceiptExpired:
     )
 
 
-def refuse_session(c: Connection, action: SessionAction) -> NoReturn:
-    """Say why a session's command was not executed: too old, or its session is not open any more."""
+def outlived(c: Connection, action: SessionAction, digest: str) -> Kept:
+    """The receipt of a session's command that was not executed now, if an earlier send was (spec P-04).
+
+    A session's receipts outlive it, so that the fate of its last commands can be resolved. Without
+    one the command is refused: `ReceiptExpired` for an n that is past, else `SessionReplaced`.
+    """
+    found = _find(c, action, digest)
+    if found is not None:
+        return found
     row = _SESSION.row(c, session=action.session_id)
     if row is not None and action.n < row.low_water:
         raise expired(action.id)

@@ -11,10 +11,10 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from testigo.authority.actions import SessionAction
-from testigo.authority.receipts import digest_of, once, refuse_session
+from testigo.authority.receipts import digest_of, once, outlived
 from testigo.authority.start import Held
 from testigo.errors import LeaseLost
-from testigo.rules.documents import Document
+from testigo.rules.documents import Document, must_be_document
 from testigo.rules.identity import content_digest
 from testigo.store.command import single_statement
 from testigo.store.sql import Statement
@@ -68,6 +68,7 @@ def save(c: Connection, held: Held, checkpoint: Document, *, number: int, action
 
     Raises `LeaseLost` when the lease is not held any more: nothing was saved.
     """
+    must_be_document(checkpoint, field="checkpoint")
     digest = digest_of(action, "save", [held, number, content_digest(checkpoint)])
     parameters = {
         "job": held.job_id,
@@ -84,9 +85,7 @@ def save(c: Connection, held: Held, checkpoint: Document, *, number: int, action
         row = _SAVE.row(c, **parameters)
         return None if row is None else str(row.answer)
 
-    receipt = once(c, action, digest, send)
-    if receipt is None:
-        refuse_session(c, action)
+    receipt = once(c, action, digest, send) or outlived(c, action, digest)
     revision: int | None = receipt.answer["revision"]
     if revision is not None:
         return Saved(revision, superseded=False)

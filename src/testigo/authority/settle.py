@@ -20,10 +20,11 @@ from sqlalchemy import Connection
 
 from testigo.authority.actions import JobId, SessionAction, new_id
 from testigo.authority.claim import Lease
-from testigo.authority.receipts import digest_of, once, refuse_session
+from testigo.authority.receipts import digest_of, once, outlived
 from testigo.authority.submissions import NewJob
 from testigo.errors import Invalid
 from testigo.rules import fields
+from testigo.rules.documents import must_be_document
 from testigo.rules.outcomes import Degrade, Fail, Outcome, Succeed
 from testigo.rules.states import State
 from testigo.settings import LIMITS
@@ -142,9 +143,7 @@ def settle(c: Connection, settlements: Sequence[Settlement], *, action: SessionA
     reported = [columns[name] for name in _REPORTED]
     rest = [content(s) for s in settlements if not _is_fast(s)]
     digest = digest_of(action, "settle", [*reported, rest])
-    receipt = once(c, action, digest, lambda: _send(c, columns, action, digest))
-    if receipt is None:
-        refuse_session(c, action)
+    receipt = once(c, action, digest, lambda: _send(c, columns, action, digest)) or outlived(c, action, digest)
     accepted = frozenset(receipt.answer)
     deferred = tuple(place for place in range(len(settlements)) if place not in accepted)
     return Settled(accepted, deferred, receipt.replayed)
@@ -206,6 +205,10 @@ def _check(settlements: Sequence[Settlement]) -> None:
     if len({s.lease.job_id for s in settlements}) < len(settlements):
         raise Invalid("A job occurs twice in the batch.", field="settlements", remedy="Settle each run once.")
     for at, s in enumerate(settlements):
+        for name in ("output", "checkpoint"):
+            document = getattr(s.outcome, name, None)
+            if document is not None:
+                must_be_document(document, field=f"settlements[{at}].{name}")
         if isinstance(s.outcome, Degrade):
             _check_limitations(s.outcome.limitations, at)
         if isinstance(s.outcome, Fail) and s.outcome.wait_seconds is not None:

@@ -14,7 +14,7 @@ from testigo.authority.actions import JobId, new_id
 from testigo.errors import Invalid
 from testigo.rules import fields
 from testigo.rules.decide import Policy
-from testigo.rules.documents import Document
+from testigo.rules.documents import Document, must_be_document
 from testigo.rules.graph import cycle
 from testigo.rules.identity import content_digest, request_digest
 from testigo.rules.retries import Backoff, backoff_to_json
@@ -92,6 +92,7 @@ def check(jobs: Sequence[NewJob]) -> None:
         raise Invalid(f"A batch of {len(jobs)} jobs.", field="jobs", limit=f"1 to {LIMITS.batch_max} jobs")
     for at, job in enumerate(jobs):
         _check_names(job.kind, job.queue, job.client)
+        must_be_document(job.payload, field=f"jobs[{at}].payload")
         if has_options(job):
             _check_rest(job, f"jobs[{at}]")
     if len({job.id for job in jobs}) < len(jobs):

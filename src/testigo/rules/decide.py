@@ -160,7 +160,8 @@ def start(position: Position) -> Move:
 
 
 def settle(position: Position, outcome: Outcome, *, draw: float, now: datetime) -> Move:
-    """End a run as its holder reports. A cancel that was requested wins over any wish to go on.
+    """End a run as its holder reports. A cancel that was requested wins over any wish to go on, and so does
+    a budget that is spent: the job ends, for nothing may run it again (Promise 6).
 
     `draw` is in [0, 1), for the jitter of the wait; `position.cost` already holds this run's cost.
     """

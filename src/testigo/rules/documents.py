@@ -10,16 +10,20 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any, NewType
+from typing import Any
 
 from testigo.errors import PayloadInvalid, PayloadTooLarge
 from testigo.rules.faults import Duplicated, Fault, find
 from testigo.settings import LIMITS
 
-__all__ = ["Document", "decode", "encode", "parse"]
+__all__ = ["Document", "decode", "encode", "must_be_document", "parse"]
 
-Document = NewType("Document", str)
-"""JSON text that is strict, storable and at most 256 KiB as UTF-8."""
+
+class Document(str):
+    """JSON text that is strict, storable and at most 256 KiB as UTF-8; made by `encode` and `parse` alone."""
+
+    __slots__ = ()
+
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":"))
 DIGITS_ALWAYS = sys.int_info.str_digits_check_threshold
@@ -74,6 +78,12 @@ def parse(text: str, *, field: str = "payload") -> Document:
     if size > LIMITS.inline_bytes_max:
         raise _too_large(size, field)
     return Document(text)
+
+
+def must_be_document(value: object, *, field: str) -> None:
+    """Refuse what is no JSON document: text from elsewhere is parsed, and must pass (see `parse`)."""
+    if not isinstance(value, Document):
+        parse(value, field=field)  # type: ignore[arg-type]
 
 
 def decode(document: Document) -> Any:

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Engine, NullPool, PoolProxiedConnection, crea
 from sqlalchemy.dialects.postgresql.psycopg import AsyncAdapt_psycopg_connection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from testigo.errors import ConnectionUnsupported
+from testigo.store.refusals import refused
 from testigo.store.sql import SCHEMA_OPTION
 
 __all__ = ["borrow", "borrow_async"]
@@ -130,4 +130,4 @@ def _async_engine() -> AsyncEngine:
 
 
 def _never() -> NoReturn:
-    raise ConnectionUnsupported("The caller's connection is lost, and no other takes its place.", field="connection")
+    raise refused("It is lost, and no other is opened in its place.", "Open one, and make the call again.")

@@ -137,8 +137,6 @@ def _django(connection: Any, schema: str) -> AbstractContextManager[Connection]:
         )
     if not connection.in_atomic_block:
         raise refused("Django's connection is in no transaction.", "Make the call inside transaction.atomic().")
-    if connection.connection is None:
-        raise closed()
     if connection.needs_rollback:
         raise failed()
     return _psycopg(connection.connection, schema)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from psycopg.pq import TransactionStatus
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, InvalidRequestError
+from sqlalchemy.util.concurrency import in_greenlet
 
 from testigo.errors import ConnectionUnsupported
 from testigo.store.failures import sqlstate_of
@@ -23,11 +24,16 @@ _FAILED = "25P02"  # the SQLSTATE of any statement in a transaction that has fai
 
 
 def require_driver(dialect: Dialect) -> None:
-    """Refuse another database than PostgreSQL, and a driver of it that the commands are not written for."""
+    """Refuse another database than PostgreSQL, and a driver of it that cannot be served as it is used here."""
     if dialect.name != "postgresql" or dialect.driver not in ("psycopg", "asyncpg"):
         raise refused(
             f"It connects through {dialect.name}+{dialect.driver}.",
             "Connect to PostgreSQL through postgresql+psycopg://, or postgresql+asyncpg:// if asynchronous.",
+        )
+    if dialect.is_async and not in_greenlet():
+        raise refused(
+            "Its engine is asynchronous.",
+            "Await run_within_async with the AsyncSession or AsyncConnection, or pass this inside its run_sync.",
         )
 
 
@@ -67,7 +73,7 @@ def refusing() -> Iterator[None]:
     try:
         yield
     except InvalidRequestError as error:
-        raise refused(str(error), "End the transaction, or pass another connection.") from error
+        raise refused(str(error), "Do as SQLAlchemy says, or pass another connection.") from error
     except DBAPIError as error:
         if sqlstate_of(error) == _FAILED:  # asyncpg alone does not say so before it is asked
             raise failed() from error
