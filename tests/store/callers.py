@@ -87,9 +87,14 @@ class Caller:
         self.connection = connection
         self.wait = wait
 
+    @property
+    def is_async(self) -> bool:
+        """Whether the connection is asynchronous."""
+        return self.wait is not _at_once
+
     def run(self, command: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Run a command within the transaction, in the right colour."""
-        run = run_within if self.wait is _at_once else run_within_async
+        run = run_within_async if self.is_async else run_within
         return self.wait(run(self.connection, command, *args, **kwargs))
 
     def write(self, ledger: Ledger, note: str) -> None:
@@ -134,8 +139,7 @@ class Caller:
     def _core(self) -> Connection:
         known = isinstance(self.connection, Connection | AsyncConnection)
         connection = self.connection if known else self.wait(self.connection.connection())
-        core: Connection = connection.sync_connection if isinstance(connection, AsyncConnection) else connection
-        return core
+        return getattr(connection, "sync_connection", connection)  # type: ignore[no-any-return]
 
 
 def vars_of(driver: Any) -> object:
@@ -156,7 +160,7 @@ class PsycopgCaller(Caller):
 
     def savepoint(self) -> Callable[[], object]:
         block = self.connection.transaction()
-        enter, leave = ("__enter__", "__exit__") if self.wait is _at_once else ("__aenter__", "__aexit__")
+        enter, leave = ("__aenter__", "__aexit__") if self.is_async else ("__enter__", "__exit__")
         self.wait(getattr(block, enter)())
         return lambda: self.wait(getattr(block, leave)(*_rollback_of(block)))
 
