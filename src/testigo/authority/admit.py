@@ -124,7 +124,13 @@ def _changes(job: LockedJob, row: Row[Any], edges: Sequence[Edge], waited_for: s
     parents = Inputs(sum(edge.closed is None for edge in edges), broken)
     move = decide.admit(job.position, parents, due=not row.early)
     job = replace(job, is_parent=job.is_parent or job.id in waited_for)
-    data = {"queue": job.queue, "kind": job.kind, "run_at": _text(row.run_at), "parents": list(row.parents) or None}
+    data = {
+        "queue": job.queue,
+        "kind": job.kind,
+        "priority": job.priority,
+        "run_at": _text(row.run_at),
+        "parents": list(row.parents) or None,
+    }
     due_at = row.run_at if move.target is State.CREATED else None
     admitted = Change(job, move, data, due_at=due_at, event_id=row.event_id, actor=row.actor, action=row.action)
     after = decide.inputs(replace(job.position, state=move.target), parents) if broken else None

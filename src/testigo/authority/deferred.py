@@ -24,10 +24,13 @@ from testigo.authority.submit import submit_within
 from testigo.authority.write import Change, write
 from testigo.errors import ActionIdCollision
 from testigo.rules import decide
+from testigo.rules.decide import Move, Position
 from testigo.rules.documents import Document
-from testigo.rules.outcomes import Block, Degrade, Fail, Release, Succeed, Yield
+from testigo.rules.outcomes import Block, Degrade, Fail, Outcome, Release, Succeed, Yield
+from testigo.rules.retries import backoff_to_json
 from testigo.rules.states import LEASED, State
 from testigo.rules.text import tidy
+from testigo.rules.transitions import EventType
 from testigo.store.sql import Statement
 
 __all__ = ["How", "SettledRow", "settle_deferred"]
@@ -168,7 +171,7 @@ def _change(settlement: Settlement, job: LockedJob) -> Change:
     return Change(
         job,
         move,
-        {"epoch": job.epoch, **settlement.facts, **_told(settlement)},
+        {"epoch": job.epoch, **settlement.facts.told(), **_told(settlement.outcome), **_tries(position, move)},
         output=document.output,
         limitations=document.limitations,
         error=document.error,
@@ -213,13 +216,23 @@ def _document(settlement: Settlement) -> _Document:
             return _Document(checkpoint=checkpoint)
 
 
-def _told(settlement: Settlement) -> dict[str, object]:
-    match settlement.outcome:
+def _told(outcome: Outcome) -> dict[str, object]:
+    match outcome:
         case Degrade(_, limitations):
             return {"limitations": list(limitations)}
         case Fail() as fail:
             return {"code": tidy(fail.code), "message": tidy(fail.message)}
         case Block(_, needs):
             return {"needs": tidy(needs)}
+        case Release(reason):
+            return {"note": tidy(reason)}
         case _:
             return {}
+
+
+def _tries(before: Position, move: Move) -> dict[str, object]:
+    """The retry policy that applied to a failure (spec A-14)."""
+    if move.event is not EventType.FAILED:
+        return {}
+    failures = before.failures + move.failures
+    return {"failures": failures, "attempts": before.attempts, "backoff": backoff_to_json(before.backoff)}

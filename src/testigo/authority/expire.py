@@ -9,6 +9,7 @@ whose session is not open, whoever closed it and whenever its claim committed.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC
 from typing import NamedTuple
 
 from sqlalchemy import Connection
@@ -70,7 +71,7 @@ _DEAD = Statement(
 
 _OVER = Statement(
     """
-    SELECT CAST(s.id AS text) AS id
+    SELECT CAST(s.id AS text) AS id, s.agent
     FROM testigo.session s
     WHERE s.state NOT IN ('open', 'draining')
       AND EXISTS (SELECT FROM testigo.job j WHERE j.session_id = s.id AND j.lease_id IS NOT NULL)
@@ -88,6 +89,8 @@ _HELD = Statement(
     FOR UPDATE SKIP LOCKED
     """
 )
+
+_AGENT = Statement("SELECT agent FROM testigo.session WHERE id = CAST(:session AS uuid)")
 
 _UNLISTED = Statement(
     """
@@ -126,10 +129,7 @@ def expire(c: Connection, *, limit: int = STORE.sweep_rows) -> TakenBack:
     if over is None:
         return TakenBack(0, more=False)
     jobs = lock(c, (row.id for row in _HELD.rows(c, session=over.id, limit=limit)))
-    changes = [
-        Change(job, decide.expire(job.position, now=job.now), {"epoch": job.epoch, "session": job.session_id})
-        for job in jobs.values()
-    ]
+    changes = [Change(job, decide.expire(job.position, now=job.now), _run(job, over.agent)) for job in jobs.values()]
     write(c, changes, action=Action("system"))
     return TakenBack(len(changes), more=bool(changes), wakes=_queues(jobs.values()))
 
@@ -145,12 +145,20 @@ def take_back(
     rows = _UNLISTED.rows(c, session=session_id, watermark=watermark, listed=sorted(listed), limit=limit)
     jobs = lock(c, (row.id for row in rows))
     given_back = Release("the holder does not list it")
+    holder = _AGENT.row(c, session=session_id)
+    agent = holder.agent if holder else None
     changes = [
-        Change(job, decide.settle(job.position, given_back, draw=0.0, now=job.now), {"epoch": job.epoch})
+        Change(job, decide.settle(job.position, given_back, draw=0.0, now=job.now), _run(job, agent))
         for job in jobs.values()
     ]
     write(c, changes, action=Action("system"))
     return TakenBack(len(changes), more=len(changes) == limit, wakes=_queues(jobs.values()))
+
+
+def _run(job: LockedJob, agent: str | None) -> dict[str, object]:
+    """What is known of the run that is taken back: it was another's than the one who tells of it (spec P-27)."""
+    started_at = None if job.started_at is None else job.started_at.astimezone(UTC).isoformat()
+    return {"epoch": job.epoch, "agent": agent, "session": job.session_id, "started_at": started_at}
 
 
 def _queues(jobs: Iterable[LockedJob]) -> tuple[str, ...]:

@@ -27,10 +27,12 @@ class LockedJob:
     queue: str
     kind: str
     stream: str
+    priority: int
     revision: int
     epoch: int
     lease_id: str | None
     session_id: SessionId | None
+    started_at: datetime | None
     is_parent: bool
     full_events: bool
     unadmitted: bool
@@ -47,9 +49,9 @@ class LockedJob:
 # decision needs is read by a later statement (P-07, P-08).
 _LOCK = Statement(
     """
-    SELECT CAST(j.id AS text) AS id, j.queue, j.kind, j.stream, j.revision, j.epoch,
+    SELECT CAST(j.id AS text) AS id, j.queue, j.kind, j.stream, j.priority, j.revision, j.epoch,
            CAST(j.lease_id AS text) AS lease_id, CAST(j.session_id AS text) AS session_id,
-           j.is_parent, j.full_events, CAST(j.state AS text) AS state, j.failures, j.losses,
+           j.started_at, j.is_parent, j.full_events, CAST(j.state AS text) AS state, j.failures, j.losses,
            j.waited_seconds, j.cost, j.attempts, j.crash_limit, j.contract, j.start_by, j.finish_by,
            j.checkpoint IS NOT NULL AS has_checkpoint,
            EXISTS (SELECT FROM testigo.admission a WHERE a.job_id = j.id) AS unadmitted,
@@ -104,10 +106,12 @@ def _locked(row: Row[Any]) -> LockedJob:
         queue=row.queue,
         kind=row.kind,
         stream=row.stream,
+        priority=row.priority,
         revision=row.revision,
         epoch=row.epoch,
         lease_id=row.lease_id,
         session_id=SessionId(row.session_id) if row.session_id else None,
+        started_at=row.started_at,
         is_parent=row.is_parent,
         full_events=row.full_events,
         unadmitted=row.unadmitted,

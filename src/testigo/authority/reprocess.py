@@ -111,7 +111,12 @@ def _reprocess(c: Connection, job_id: JobId, made: JobId, note: str, action: Act
     if waited_for:
         mark_parents(c, [made])
     new = lock(c, [made])[made]
-    told: dict[str, object] = {"queue": new.queue, "kind": new.kind, "supersedes": job_id}
+    told: dict[str, object] = {
+        "queue": new.queue,
+        "kind": new.kind,
+        "priority": new.priority,
+        "supersedes": job_id,
+    }
     if note:
         told["note"] = tidy(note)
     changes = [Change(new, decide.admit(new.position, Inputs(0), due=True), told)]

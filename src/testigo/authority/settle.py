@@ -13,7 +13,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
@@ -25,7 +24,7 @@ from testigo.authority.submissions import NewJob
 from testigo.errors import Invalid
 from testigo.rules import fields
 from testigo.rules.documents import must_be_document
-from testigo.rules.outcomes import Degrade, Fail, Outcome, Succeed
+from testigo.rules.outcomes import Degrade, Fail, Outcome, RunFacts, Succeed
 from testigo.rules.states import State
 from testigo.settings import LIMITS
 from testigo.store.command import single_statement
@@ -33,19 +32,21 @@ from testigo.store.sql import Statement, array
 
 __all__ = ["Settled", "Settlement", "content", "settle"]
 
+NOTHING_KNOWN = RunFacts()
+
 
 class Settlement(NamedTuple):
     """One run's end, as its holder reports it.
 
     The lease's `revision` is the holder's last knowledge of the job: only the fast path's guess
-    (spec P-15). `facts` are what the ending event tells of the run besides its outcome: agent,
-    release, times, exit signal, peak memory (spec P-27). `children` are submitted with the settle, in
-    its transaction; one that names this job among its parents waits for it.
+    (spec P-15). `facts` are what the ending event tells of the run besides its outcome (spec P-27).
+    `children` are submitted with the settle, in its transaction; one that names this job among its
+    parents waits for it.
     """
 
     lease: Lease
     outcome: Outcome
-    facts: Mapping[str, object] = MappingProxyType({})
+    facts: RunFacts = NOTHING_KNOWN
     cost: float = 0.0
     children: tuple[NewJob, ...] = ()
 
@@ -190,8 +191,8 @@ def _columns(fast: Sequence[tuple[int, Settlement]]) -> dict[str, str]:
 
 def _told(s: Settlement) -> dict[str, object]:
     if isinstance(s.outcome, Degrade):
-        return {"epoch": s.lease.epoch, **s.facts, "limitations": s.outcome.limitations}
-    return {"epoch": s.lease.epoch, **s.facts}
+        return {"epoch": s.lease.epoch, **s.facts.told(), "limitations": s.outcome.limitations}
+    return {"epoch": s.lease.epoch, **s.facts.told()}
 
 
 _JSON = json.JSONEncoder(separators=(",", ":"), check_circular=False)

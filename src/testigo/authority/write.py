@@ -23,7 +23,7 @@ from testigo.rules import decide
 from testigo.rules.decide import Inputs, Move, Policy
 from testigo.rules.documents import Document
 from testigo.rules.states import TERMINAL
-from testigo.rules.transitions import DETAIL
+from testigo.rules.transitions import DETAIL, EventType
 from testigo.store.sql import Statement, array
 
 __all__ = ["Change", "write"]
@@ -208,10 +208,12 @@ def _is_told(change: Change) -> bool:
 
 
 def _data(change: Change) -> str:
-    told = {
-        "state": str(change.move.target),
-        "reason": change.move.reason,
-        "wait_seconds": change.move.wait_seconds,
-        **change.data,
-    }
+    told = {**_moved(change.move), **change.data}
     return json.dumps({name: value for name, value in told.items() if value is not None}, separators=(",", ":"))
+
+
+def _moved(move: Move) -> dict[str, object]:
+    """What an event tells of the move itself; a request tells what was asked, not where it stands."""
+    if move.event is EventType.REQUESTED:
+        return {}
+    return {"state": str(move.target), "reason": move.reason, "wait_seconds": move.wait_seconds}

@@ -97,7 +97,8 @@ class JobReleased(RunData):
 
     state: Literal[State.READY, State.CHECKPOINTED]
     epoch: int
-    reason: str | None = None
+    note: str | None = None
+    """Why, in the holder's words."""
 
 
 class JobLost(RunData):

@@ -7,10 +7,12 @@ the outcome, so that recording a failure never fails.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
+from testigo.rules import fields
 from testigo.rules.documents import Document
 
-__all__ = ["Block", "Degrade", "Fail", "Outcome", "Release", "Succeed", "Yield"]
+__all__ = ["Block", "Degrade", "Fail", "Outcome", "Release", "RunFacts", "Succeed", "Yield"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,3 +70,42 @@ class Release:
 
 
 Outcome = Succeed | Degrade | Fail | Block | Yield | Release
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """What is known of a run besides its outcome: the event that ends it tells it (spec P-27).
+
+    `deployment` names the release of the code that ran. The run began at `started_at`, by its
+    holder's clock, and took `run_seconds` by its monotonic one. `exit_signal` is what killed the
+    process that ran it. What is not known is None. Raises `Invalid` for what no event could tell.
+    """
+
+    deployment: str | None = None
+    started_at: datetime | None = None
+    run_seconds: float | None = None
+    exit_signal: int | None = None
+    peak_memory_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.deployment is not None:
+            fields.name(self.deployment, field="facts.deployment")
+        if self.started_at is not None:
+            fields.moment(self.started_at, field="facts.started_at")
+        if self.run_seconds is not None:
+            fields.seconds(self.run_seconds, field="facts.run_seconds")
+        if self.exit_signal is not None:
+            fields.whole(self.exit_signal, field="facts.exit_signal", low=1, high=127)
+        if self.peak_memory_bytes is not None:
+            fields.whole(self.peak_memory_bytes, field="facts.peak_memory_bytes", low=0, high=2**53 - 1)
+
+    def told(self) -> dict[str, object]:
+        """What is known, as the members of a JSON object."""
+        members = {
+            "deployment": self.deployment,
+            "started_at": None if self.started_at is None else self.started_at.astimezone(UTC).isoformat(),
+            "run_seconds": self.run_seconds,
+            "exit_signal": self.exit_signal,
+            "peak_memory_bytes": self.peak_memory_bytes,
+        }
+        return {name: value for name, value in members.items() if value is not None}
