@@ -7,6 +7,7 @@ budget; `retire` ends those, and `retire_lapsed` finds the ones whose date passe
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
@@ -14,7 +15,7 @@ from testigo.authority.actions import Action, JobId
 from testigo.authority.jobs import LockedJob, lock
 from testigo.authority.write import Change, write
 from testigo.rules import decide
-from testigo.rules.states import LEASED, TERMINAL
+from testigo.rules.states import TERMINAL, WAITING, State
 from testigo.settings import STORE
 from testigo.store.sql import Statement
 
@@ -31,40 +32,61 @@ _LAPSED = Statement(
     """
 )
 
-# A job that runs is not ended by its date here: look again later, in case it comes back to wait.
-_LATER = Statement(
+_LOOK_AGAIN = Statement(
     """
-    WITH over AS (
-        DELETE FROM testigo.lapse WHERE job_id = ANY (CAST(:over AS uuid[]))
+    WITH look AS MATERIALIZED (
+        SELECT *
+        FROM unnest(CAST(:ids AS uuid[]), CAST(:ats AS timestamptz[])) AS l(id, at)
+    ),
+    over AS (
+        DELETE FROM testigo.lapse l
+        USING look
+        WHERE l.job_id = look.id AND look.at IS NULL
     )
     UPDATE testigo.lapse l
-    SET at = now() + interval '1 minute'
-    WHERE job_id = ANY (CAST(:later AS uuid[]))
+    SET at = look.at
+    FROM look
+    WHERE l.job_id = look.id AND look.at IS NOT NULL
     """
 )
+
+_ENDS = WAITING - {State.BLOCKED_BY_QUALITY}
+"""What a date ends. A blocked job is judged again once it is unblocked, one that is owned when it comes back."""
+
+_PATIENCE = timedelta(minutes=1)
+"""Until a job is looked at again that its date could not end yet."""
 
 
 def retire(c: Connection, ids: Iterable[JobId]) -> int:
     """End those of these jobs that wait and are unfit to be started; returns how many."""
-    return _retire(c, lock(c, ids).values())
+    return len(_retire(c, lock(c, ids).values()))
 
 
 def retire_lapsed(c: Connection, *, limit: int = STORE.sweep_rows) -> int:
     """End jobs that still wait although their `start_by` or `finish_by` has passed; returns how many."""
-    jobs = lock(c, (row.id for row in _LAPSED.rows(c, limit=limit)))
+    lapsed = [JobId(row.id) for row in _LAPSED.rows(c, limit=limit)]
+    jobs = lock(c, lapsed)
     retired = _retire(c, jobs.values())
-    later = [job.id for job in jobs.values() if job.state in LEASED]
-    _LATER.rows(c, over=[job_id for job_id in jobs if job_id not in later], later=later)
-    return retired
+    looks = [_next_look(jobs[one]) if one in jobs and one not in retired else None for one in lapsed]
+    _LOOK_AGAIN.rows(c, ids=lapsed, ats=looks)
+    return len(retired)
 
 
-def _retire(c: Connection, jobs: Iterable[LockedJob]) -> int:
+def _retire(c: Connection, jobs: Iterable[LockedJob]) -> set[JobId]:
     changes = []
     for job in jobs:
-        if job.state in TERMINAL | LEASED or job.unadmitted:
+        if job.state not in _ENDS or job.unadmitted:
             continue
         reason = decide.is_fit(job.position, now=job.now)
         if reason is not None:
             changes.append(Change(job, decide.retire(job.position, reason)))
     write(c, changes, action=Action("system"))
-    return len(changes)
+    return {change.job.id for change in changes}
+
+
+def _next_look(job: LockedJob) -> datetime | None:
+    """When to look again at a job that was not ended; None when no date of it can end it any more."""
+    finish_by = job.position.finish_by
+    if job.state in TERMINAL or (job.position.runs > 0 and finish_by is None):
+        return None
+    return max(job.now + _PATIENCE, finish_by or job.now)
