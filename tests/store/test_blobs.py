@@ -25,7 +25,9 @@ from testigo.store.blobs import CHUNK_BYTES, Blob, BlobStore
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-SPAWN = multiprocessing.get_context("spawn")
+# One server that has imported this module forks every process of these tests, which is quick and has no threads.
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload([__name__])
 ABSENT = f"sha256:{'0' * 64}"
 SIZES = [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES + 7]
 
@@ -101,7 +103,7 @@ def test_a_stream_is_put_from_where_it_stands(blobs: BlobStore, tmp_path: Path) 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a process's memory has no limit that is kept")
 def test_memory_does_not_grow_with_the_blob(directory: Path) -> None:
     """A blob of 256 MiB passes through put, open and copy_to in a process that may not have 64 MiB more (issue 2)."""
-    worker = SPAWN.Process(target=_pass_much, args=(directory,))
+    worker = FORKS.Process(target=_pass_much, args=(directory,))
     worker.start()
     worker.join()
     assert worker.exitcode == 0
@@ -251,8 +253,8 @@ def test_a_source_that_fails_leaves_nothing(blobs: BlobStore, directory: Path) -
 
 def test_processes_put_the_same_blobs_at_once(blobs: BlobStore, directory: Path) -> None:
     """Writers of the same bytes do not disturb one another, and nothing but blobs is left (issue 2)."""
-    barrier = SPAWN.Barrier(4)
-    writers = [SPAWN.Process(target=_put_forty, args=(directory, barrier)) for _ in range(4)]
+    barrier = FORKS.Barrier(4)
+    writers = [FORKS.Process(target=_put_forty, args=(directory, barrier)) for _ in range(4)]
     for writer in writers:
         writer.start()
     for writer in writers:
@@ -318,7 +320,7 @@ def test_a_sweep_before_the_first_put_finds_nothing(blobs: BlobStore, directory:
 
 def test_a_full_disk_is_an_error_and_leaves_no_part_of_a_blob(directory: Path) -> None:
     """What does not fit is refused as a whole; what fits afterwards is kept (issue 2)."""
-    worker = SPAWN.Process(target=_put_too_much, args=(directory,))
+    worker = FORKS.Process(target=_put_too_much, args=(directory,))
     worker.start()
     worker.join()
     assert worker.exitcode == 0

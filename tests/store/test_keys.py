@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 from testigo.errors import Invalid, KeysUnusable
 from testigo.store.keys import Keyring, keys_directory
 
-FORKS = multiprocessing.get_context("spawn")
+# One server that has imported this module forks every process of these tests, which is quick and has no threads.
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload([__name__])
 
 
 @pytest.fixture
