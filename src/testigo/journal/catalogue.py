@@ -191,6 +191,12 @@ class JobSuperseded(EventData):
     successor: str
 
 
+class JobRedacted(EventData):
+    """What the job held was removed, for a law's or safety's sake; that it was is kept (spec B-11)."""
+
+    note: str
+
+
 CATALOGUE: Mapping[str, type[EventData]] = {
     EventType.REQUESTED: JobRequested,
     EventType.PROMOTED: JobReady,
@@ -207,6 +213,7 @@ CATALOGUE: Mapping[str, type[EventData]] = {
     EventType.CANCEL_REQUESTED: JobCancelRequested,
     EventType.CANCELLED: JobCancelled,
     EventType.SUPERSEDED: JobSuperseded,
+    EventType.REDACTED: JobRedacted,
 }
 """Every event of the engine, by its type."""
 
