@@ -1,0 +1,26 @@
+"""What the tests of the promises share: how often they try to break one, and the look afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.invariants import check
+from tests.world import World
+
+Rounds = Callable[[int], range]
+
+
+@pytest.fixture(params=[pytest.param(1, id="rounds"), pytest.param(30, id="many-rounds", marks=pytest.mark.soak)])
+def rounds(request: pytest.FixtureRequest) -> Rounds:
+    """How often a race is run: as often as the test says, and thirty times that in `make soak`."""
+    factor: int = request.param
+    return lambda count: range(count * factor)
+
+
+@pytest.fixture(autouse=True)
+def consistent(world: World) -> Iterator[None]:
+    """After each test every invariant must hold, read from the database alone."""
+    yield
+    check(world.db)

@@ -1,0 +1,93 @@
+"""Two ways to make commands meet: all at once, or one behind another at the very lock they share.
+
+    taken, answered = race(db, lambda: worker.take(), lambda: db.run(cancel, [id], action=action))
+    first, second = in_line(db, lambda c: reprocess(c, id, action=one), lambda: db.run(reprocess, id, action=two))
+
+A move that is refused answers with the refusal; any other error is the test's failure. Who wins a
+race is chance: each move has a head start that is drawn from `random`, whose seed pytest prints.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection
+
+from testigo.errors import Error
+from testigo.store.database import Database
+from testigo.store.sql import Statement
+
+__all__ = ["in_line", "race", "seen_waiting"]
+
+T = TypeVar("T")
+
+DEADLINE_SECONDS = 60.0
+HEAD_START = 4
+"""A move may be behind the others by up to so many round trips to the database, less one."""
+
+
+_WAITING = Statement(
+    """
+    SELECT count(*) AS waiting
+    FROM pg_stat_activity
+    WHERE datname = current_database() AND wait_event_type = 'Lock'
+    """
+)
+
+
+def race(db: Database, *moves: Callable[[], Any]) -> list[Any]:
+    """Make all moves at once, each in a thread of its own; their answers, in the order given."""
+    barrier = threading.Barrier(len(moves))
+    handicaps = [random.randrange(HEAD_START) for _ in moves]
+
+    def run(move: Callable[[], Any], handicap: int) -> Any:
+        barrier.wait(DEADLINE_SECONDS)
+        for _ in range(handicap):
+            db.run(_waiting)
+        return _answer(move)
+
+    with ThreadPoolExecutor(len(moves)) as threads:
+        return [
+            running.result() for running in [threads.submit(run, *pair) for pair in zip(moves, handicaps, strict=True)]
+        ]
+
+
+def in_line(db: Database, first: Callable[[Connection], Any], *others: Callable[[], Any]) -> list[Any]:
+    """Make the first move in a transaction, and commit it when each other one waits for a lock or has ended.
+
+    The others are begun one after another, so their order at the lock is the order given.
+    """
+    with ThreadPoolExecutor(len(others)) as threads:
+        behind: list[Future[Any]] = []
+
+        def hold(c: Connection) -> Any:
+            answer = first(c)
+            for other in others:
+                behind.append(threads.submit(_answer, other))
+                seen_waiting(db, behind)
+            return answer
+
+        return [db.run(hold), *(move.result() for move in behind)]
+
+
+def seen_waiting(db: Database, moves: list[Future[Any]]) -> None:
+    """Return when each of these moves waits for a lock or has ended."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while db.run(_waiting) < sum(not move.done() for move in moves):
+        assert time.monotonic() < deadline, "a move neither ended nor waited for a lock"
+
+
+def _answer(move: Callable[[], T]) -> T | Error:
+    try:
+        return move()
+    except Error as refused:
+        return refused
+
+
+def _waiting(c: Connection) -> int:
+    return int(_WAITING.rows(c)[0].waiting)
