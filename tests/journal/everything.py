@@ -43,9 +43,9 @@ def do_everything(world: World, queue: str = "q") -> None:
     hand.do_again()
 
 
-def keep_in_full(world: World, queue: str) -> None:
+def keep_in_full(world: World, queue: str, stripes: int = 1) -> None:
     """Have a queue keep all events of the jobs that are submitted from now on."""
-    world.db.run(configure_queue, queue, events="full", action=world.action())
+    world.db.run(configure_queue, queue, events="full", stripes=stripes, action=world.action())
 
 
 def end(worker: Worker, lease: Lease, outcome: Outcome, **more: Any) -> None:

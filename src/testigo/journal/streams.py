@@ -102,7 +102,7 @@ def read(c: Connection, stream: str, *, after: int = 0, limit: int = 100) -> Pag
             head=head,
         )
     if after > head:
-        raise _ahead(after, f"the head of {stream!r}, {head}")
+        raise _ahead(after, f"the head of {stream!r}, {head}", "after")
     events = tuple(event_of(row) for row in rows if row.sequence is not None)
     _check_whole(stream, after, head, events)
     return Page(events, floor, head, after + len(events))
@@ -125,18 +125,18 @@ def check_stream(name: object, *, field: str = "stream") -> None:
         raise Invalid("After '#' a stream's name has the number of a stripe.", field=field)
 
 
-def check_cursor(after: object) -> None:
+def check_cursor(cursor: object, *, field: str = "after") -> None:
     """Refuse what cannot be a cursor (`CursorInvalid`): a sequence or revision is a whole number, from 0."""
-    if isinstance(after, bool) or not isinstance(after, int) or after < 0:
-        raise CursorInvalid("A cursor is the sequence of an event, or 0.", field="after")
-    if after >= 2**63:
-        raise _ahead(after, "any stream's head")
+    if isinstance(cursor, bool) or not isinstance(cursor, int) or cursor < 0:
+        raise CursorInvalid("A cursor is the number of an event, or 0.", field=field)
+    if cursor >= 2**63:
+        raise _ahead(cursor, "any stream's head", field)
 
 
-def _ahead(after: int, of: str) -> CursorInvalid:
+def _ahead(cursor: int, of: str, field: str) -> CursorInvalid:
     return CursorInvalid(
-        f"The cursor {after} is ahead of {of}.",
-        field="after",
+        f"The cursor {cursor} is ahead of {of}.",
+        field=field,
         remedy="The database was restored, or the cursor is another stream's: begin again without a cursor.",
     )
 
