@@ -60,6 +60,10 @@ class Limits:
     page_max: int = 1_000
     page_bytes_max: int = 1024 * 1024
     """What the events of one page tell, as UTF-8; a page has at least one event, however large."""
+    walk_rows: int = 10_000
+    """Rows that a listing, or a prune, looks at in one statement."""
+    count_max: int = 10_000
+    """Where a count that is shown stops counting."""
     attempts_max: int = 1_000
     seconds_max: float = 366 * 86_400.0
     """A timeout, a backoff, a delay budget or a wait."""

@@ -12,11 +12,10 @@
 -- receipt, session_receipt   what a command answered, so that it can be asked again
 -- late        results that came without authority: evidence, changing nothing
 -- tombstone   what was redacted or pruned, by whom and why
+-- prune_walk  where the one walk over all jobs, which pruning makes, goes on
 --
 -- Nothing here needs a session's state, a listener or an advisory lock to be correct, no foreign
 -- key crosses aggregates, and no statement of the engine creates or alters a table at run time.
-
-CREATE SCHEMA IF NOT EXISTS testigo;
 
 CREATE TYPE testigo.job_state AS ENUM (
     'created', 'inputs_pending', 'ready', 'leased', 'running', 'checkpointed', 'retry_waiting',
@@ -178,14 +177,18 @@ CREATE UNIQUE INDEX session_live ON testigo.session (agent) WHERE state IN ('ope
 
 -- What a session says of itself: written when it opens and when it closes, never by a beat.
 CREATE TABLE testigo.session_profile (
-    session_id  uuid PRIMARY KEY,
-    queues      text[] NOT NULL,
-    kinds       text[] NOT NULL,
-    host        text NOT NULL,
-    processes   text NOT NULL,
-    opened_at   timestamptz NOT NULL,
-    closed_at   timestamptz
+    session_id      uuid PRIMARY KEY,
+    queues          text[] NOT NULL,
+    kinds           text[] NOT NULL,
+    host            text NOT NULL,
+    processes       text NOT NULL,
+    opened_at       timestamptz NOT NULL,
+    closed_at       timestamptz,
+    receipts_below  bigint NOT NULL DEFAULT 0
 );
+
+COMMENT ON COLUMN testigo.session_profile.receipts_below IS
+    'Receipts of commands below it may be deleted, once no statement runs that began before this was written.';
 
 CREATE TABLE testigo.stream (
     name         text PRIMARY KEY,
@@ -257,10 +260,26 @@ CREATE TABLE testigo.tombstone (
     actor   text NOT NULL,
     action  text NOT NULL,
     note    text NOT NULL,
-    at      timestamptz NOT NULL
+    at      timestamptz NOT NULL,
+    -- the key that named the job when it was pruned; it is forgotten with the tombstone (spec P-04)
+    client  text,
+    kind    text,
+    key     text
 );
 
 CREATE INDEX tombstone_job ON testigo.tombstone (job_id);
+
+-- One row: what has ended is pruned by walking all jobs by id, from the oldest, over and over.
+CREATE TABLE testigo.prune_walk (
+    singleton  boolean PRIMARY KEY DEFAULT true CHECK (singleton),
+    place      uuid,
+    began_at   timestamptz NOT NULL DEFAULT '-infinity'
+);
+
+COMMENT ON COLUMN testigo.prune_walk.place IS
+    'The last job that the pass under way has looked at; NULL when the last pass has come to its end.';
+
+INSERT INTO testigo.prune_walk DEFAULT VALUES;
 
 -- One row: what the installation is, and what was pruned of it.
 CREATE TABLE testigo.installation (

@@ -1,0 +1,44 @@
+"""Reads: what stands now, for people and for doors. They lock nothing, change nothing, and cost a bounded time.
+
+Lists come in pages by key (`pages`); counts stop counting at `LIMITS.count_max`. Each read is one
+statement. Why a job does not run, and when it will, is told by `explain`; what it went through, by the
+journal.
+"""
+
+from __future__ import annotations
+
+from testigo.authority.read.jobs import Documents, JobSummary, JobView, Owner, by_key, job, jobs
+from testigo.authority.read.lineage import Lineage, Related, lineage
+from testigo.authority.read.pages import Count, Cursor, Page
+from testigo.authority.read.queues import Pause, QueueView, paused, queues
+from testigo.authority.read.records import LateResult, ReceiptView, Tombstone, late_results, receipt, tombstones
+from testigo.authority.read.sessions import SessionState, SessionView, sessions
+
+__all__ = [
+    "Count",
+    "Cursor",
+    "Documents",
+    "JobSummary",
+    "JobView",
+    "LateResult",
+    "Lineage",
+    "Owner",
+    "Page",
+    "Pause",
+    "QueueView",
+    "ReceiptView",
+    "Related",
+    "SessionState",
+    "SessionView",
+    "Tombstone",
+    "by_key",
+    "job",
+    "jobs",
+    "late_results",
+    "lineage",
+    "paused",
+    "queues",
+    "receipt",
+    "sessions",
+    "tombstones",
+]
