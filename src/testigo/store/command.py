@@ -65,10 +65,13 @@ def bounded(c: Connection) -> None:
 
 @contextmanager
 def keeping_lock_timeout(c: Connection) -> Iterator[None]:
-    """On a caller's own connection: what we set for our statement is put back after it (spec P-02)."""
-    row = _LOCK_TIMEOUT.row(c)
+    """On a caller's own connection: what we set for our statement is put back after it (spec P-02).
+
+    A statement that fails, or is refused, is rolled back by the caller, and what it set with it.
+    """
+    found = _LOCK_TIMEOUT.rows(c)[0].lock_timeout
     yield
-    _RESTORE.rows(c, lock_timeout=row.lock_timeout if row else "0")
+    _RESTORE.rows(c, lock_timeout=found)
 
 
 @contextmanager

@@ -11,21 +11,30 @@ import asyncio
 import logging
 import os
 import random
+import threading
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TypeVar
 
-from sqlalchemy import URL, Connection, make_url
+from sqlalchemy import URL, Connection
+from sqlalchemy.exc import SQLAlchemyError
 
-from testigo.errors import AuthorityUnavailable, Error, Invalid, KeyBusy
+from testigo.errors import AuthorityUnavailable, Busy, KeyBusy
 from testigo.settings import STORE
 from testigo.store.command import Waking, bounded, is_single_statement
-from testigo.store.embedded import EmbeddedServer, default_directory
+from testigo.store.embedded import EmbeddedServer
 from testigo.store.engines import async_engine, sync_engine
-from testigo.store.failures import is_connection_lost, is_database_error, is_lock_timeout, is_retryable
-from testigo.store.schema import check_schema, migrate
+from testigo.store.failures import (
+    is_connection_lost,
+    is_lock_timeout,
+    is_pool_exhausted,
+    is_retryable,
+    reason_of,
+)
+from testigo.store.schema import check_name, check_schema, migrate
+from testigo.store.urls import embedded_directory, server_url
 from testigo.store.wake import Waker
 
 if TYPE_CHECKING:
@@ -43,84 +52,93 @@ _log = logging.getLogger("testigo.store")
 class _Installation:
     """What both colours share: where the database is, and what is started for it."""
 
-    def __init__(self, url: str | None = None, *, schema: str = STORE.schema, pool_size: int = STORE.pool_size) -> None:
+    def __init__(self, url: str | None = None, *, schema: str | None = None, pool_size: int = STORE.pool_size) -> None:
         self.given_url = url if url is not None else os.environ.get("TESTIGO_URL", "embedded:")
-        self.schema = schema
+        self.schema = schema if schema is not None else os.environ.get("TESTIGO_SCHEMA", STORE.schema)
+        check_name(self.schema)
         self.pool_size = pool_size
-        self.embedded_directory = _embedded_directory(self.given_url)
+        self.embedded_directory = embedded_directory(self.given_url)
         self._server: EmbeddedServer | None = None
         self._waker: Waker | None = None
-
-    def _locate(self) -> URL:
-        """The URL to connect to; starts or joins the embedded server if that is what was asked for."""
-        if self.embedded_directory is None:
-            return _server_url(self.given_url)
-        if self._server is None:
-            self._server = EmbeddedServer.use(self.embedded_directory)
-            _log.info("using the embedded database in %s", self.embedded_directory)
-        return make_url(self._server.url)
+        self._starting = threading.RLock()
 
     def migrate(self) -> None:
         """Bring the database's schema to this release's version. Safe to run at any time, by anyone."""
         migrate(self._locate(), self.schema)
 
+    def _locate(self) -> URL:
+        """The URL to connect to; starts or joins the embedded server if that is what was asked for."""
+        if self.embedded_directory is None:
+            return server_url(self.given_url)
+        with self._starting:
+            if self._server is None:
+                self._server = EmbeddedServer.use(self.embedded_directory)
+                _log.info("using the embedded database in %s", self.embedded_directory)
+            return server_url(self._server.url)
+
     def _ready(self) -> URL:
         """Locate the database; an embedded one is ours alone, so it is migrated as well."""
         url = self._locate()
-        if self._server is not None:
+        if self.embedded_directory is not None:
             migrate(url, self.schema)
         return url
 
     def _woken(self, answer: object) -> None:
         if isinstance(answer, Waking) and answer.wakes:
-            if self._waker is None:
-                self._waker = Waker(self._locate(), self.schema)
+            with self._starting:
+                if self._waker is None:
+                    self._waker = Waker(self._locate(), self.schema)
             self._waker.wake(answer.wakes)
 
     def _stop(self) -> None:
-        if self._waker is not None:
-            self._waker.close()
-            self._waker = None
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+        with self._starting:
+            waker, self._waker = self._waker, None
+            server, self._server = self._server, None
+        if waker is not None:
+            waker.close()
+        if server is not None:
+            server.close()
 
 
 class Database(_Installation):
     """A testigo installation, for synchronous callers; safe to share between threads.
 
     `url` is `postgresql://…` (`postgres://` too) or `embedded:DIR`; without one, `TESTIGO_URL`, and
-    without that, `embedded:` under the nearest project. Nothing is opened before the first command.
-    Raises `SchemaMismatch` when code and schema do not fit each other, `IsolationUnsupported`,
-    `EmbeddedUnusable`, and `AuthorityUnavailable` when the database does not answer.
+    without that, `embedded:` under the nearest project. `schema` is the installation's, without one
+    `TESTIGO_SCHEMA`. Nothing is opened before the first command. Raises `Invalid` for a URL or name
+    that cannot be; from the first command on `SchemaMismatch` when code and schema do not fit each
+    other, `IsolationUnsupported`, `EmbeddedUnusable`, and `AuthorityUnavailable` when the database
+    does not answer.
     """
 
-    def __init__(self, url: str | None = None, *, schema: str = STORE.schema, pool_size: int = STORE.pool_size) -> None:
-        super().__init__(url, schema=schema, pool_size=pool_size)
-        self._engine: Engine | None = None
+    _engine: Engine | None = None
 
     def run(self, command: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run a command in a transaction of its own and return its receipt.
 
-        Raises what the command raises, `KeyBusy` when a lock was waited for in vain, and
-        `AuthorityUnavailable` when every try failed on the way (spec P-01, P-03).
+        Raises what the command raises, `KeyBusy` when a lock was waited for in vain, `Busy` when
+        every connection was in use for too long, and `AuthorityUnavailable` when every try failed on
+        the way (spec P-01, P-03).
         """
-        answer: R | None = None
-        for pause in _tries():
+        tried = 0
+        while True:
+            tried += 1
             try:
-                answer = self._once(command, *args, **kwargs)
-                break
+                with self._open().connect() as c:
+                    answer = _send(c, command, *args, **kwargs)
             except Exception as error:
-                pause.after(error)
-            time.sleep(pause.seconds)
-        self._woken(answer)
-        return answer  # type: ignore[return-value]
+                seconds = _pause(error, tried)
+            else:
+                self._woken(answer)
+                return answer
+            time.sleep(seconds)
 
     def close(self) -> None:
         """Close every connection; leave the embedded server, which the last user stops."""
-        if self._engine is not None:
-            self._engine.dispose()
-            self._engine = None
+        with self._starting:
+            engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.dispose()
         self._stop()
 
     def __enter__(self) -> Self:
@@ -129,51 +147,55 @@ class Database(_Installation):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
-    def _once(self, command: Callable[..., R], *args: Any, **kwargs: Any) -> R:
-        engine = self._open()
-        with engine.connect() as c:
-            try:
-                return _send(c, command, *args, **kwargs)
-            except Exception as error:
-                if is_connection_lost(error):
-                    c.invalidate()
-                raise
-
     def _open(self) -> Engine:
-        if self._engine is None:
-            engine = sync_engine(self._ready(), schema=self.schema, pool_size=self.pool_size)
-            with engine.connect() as c:
-                check_schema(c)
-            self._engine = engine
-        return self._engine
+        with self._starting:
+            if self._engine is None:
+                engine = sync_engine(self._ready(), schema=self.schema, pool_size=self.pool_size)
+                try:
+                    with engine.connect() as c:
+                        check_schema(c)
+                except BaseException:
+                    engine.dispose()
+                    raise
+                self._engine = engine
+            return self._engine
 
 
 class AsyncDatabase(_Installation):
-    """The same installation for asynchronous callers: the same commands, through `run_sync`."""
+    """The same installation for asynchronous callers of one event loop: the same commands, through `run_sync`."""
 
-    def __init__(self, url: str | None = None, *, schema: str = STORE.schema, pool_size: int = STORE.pool_size) -> None:
+    _engine: AsyncEngine | None = None
+
+    def __init__(self, url: str | None = None, *, schema: str | None = None, pool_size: int = STORE.pool_size) -> None:
         super().__init__(url, schema=schema, pool_size=pool_size)
-        self._engine: AsyncEngine | None = None
+        self._opening = asyncio.Lock()
 
     async def run(self, command: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run a command in a transaction of its own and return its receipt; as `Database.run`."""
-        answer: R | None = None
-        for pause in _tries():
+        """Run a command in a transaction of its own and return its receipt; as `Database.run`.
+
+        A task that is cancelled meanwhile leaves it open whether the command took effect: send it again.
+        """
+        tried = 0
+        while True:
+            tried += 1
             try:
-                answer = await self._once(command, *args, **kwargs)
-                break
+                engine = await self._open()
+                async with engine.connect() as c:
+                    answer = await c.run_sync(_send, command, *args, **kwargs)
             except Exception as error:
-                pause.after(error)
-            await asyncio.sleep(pause.seconds)
-        self._woken(answer)
-        return answer  # type: ignore[return-value]
+                seconds = _pause(error, tried)
+            else:
+                self._woken(answer)
+                return answer
+            await asyncio.sleep(seconds)
 
     async def close(self) -> None:
         """Close every connection; leave the embedded server, which the last user stops."""
-        if self._engine is not None:
-            await self._engine.dispose()
-            self._engine = None
-        self._stop()
+        async with self._opening:
+            engine, self._engine = self._engine, None
+        if engine is not None:
+            await engine.dispose()
+        await asyncio.to_thread(self._stop)
 
     async def __aenter__(self) -> Self:
         return self
@@ -183,76 +205,55 @@ class AsyncDatabase(_Installation):
     ) -> None:
         await self.close()
 
-    async def _once(self, command: Callable[..., R], *args: Any, **kwargs: Any) -> R:
-        engine = await self._open()
-        async with engine.connect() as c:
-            try:
-                return await c.run_sync(_send, command, *args, **kwargs)
-            except Exception as error:
-                if is_connection_lost(error):
-                    await c.invalidate()
-                raise
-
     async def _open(self) -> AsyncEngine:
-        if self._engine is None:
-            url = await asyncio.to_thread(self._ready)
-            engine = async_engine(url, schema=self.schema, pool_size=self.pool_size)
-            async with engine.connect() as c:
-                await c.run_sync(check_schema)
-            self._engine = engine
-        return self._engine
+        async with self._opening:
+            if self._engine is None:
+                url = await asyncio.to_thread(self._ready)
+                engine = async_engine(url, schema=self.schema, pool_size=self.pool_size)
+                try:
+                    async with engine.connect() as c:
+                        await c.run_sync(check_schema)
+                except BaseException:
+                    await engine.dispose()
+                    raise
+                self._engine = engine
+            return self._engine
 
 
-class _Pause:
-    """The wait between two tries of one command; raises instead when there shall be no other."""
-
-    def __init__(self, tried: int) -> None:
-        self._tried = tried
-        self.seconds = 0.0
-
-    def after(self, error: Exception) -> None:
-        if isinstance(error, Error):
-            raise error
-        if is_lock_timeout(error):
-            raise KeyBusy("A lock that the command needs was not freed in time.") from error
-        if not is_database_error(error) or not is_retryable(error):
-            raise error
-        if self._tried >= STORE.tries:
-            raise AuthorityUnavailable(f"The database did not answer in {self._tried} tries.") from error
-        widest = min(STORE.retry_cap_seconds, STORE.retry_first_seconds * 2**self._tried)
-        self.seconds = random.uniform(0, widest)
-        _log.info("the command is sent again (try %d): %s", self._tried + 1, type(error).__name__)
+def _send(c: Connection, command: Callable[Concatenate[Connection, P], R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+    try:
+        if is_single_statement(command):
+            return command(c.execution_options(isolation_level="AUTOCOMMIT"), *args, **kwargs)
+        with c.begin():
+            bounded(c)
+            return command(c, *args, **kwargs)
+    except Exception as error:
+        if is_connection_lost(error):
+            _distrust(c)
+        raise
 
 
-def _tries() -> Iterator[_Pause]:
-    tried = 0
-    while True:
-        tried += 1
-        yield _Pause(tried)
+def _distrust(c: Connection) -> None:
+    """Let SQLAlchemy find its connection gone: it then replaces every other one that is as old.
+
+    It has not seen what a hot path's own cursor saw; and after a restart of the server the next try
+    would meet another connection of before.
+    """
+    if not c.invalidated:
+        with suppress(SQLAlchemyError):
+            c.exec_driver_sql("SELECT 1")
+        c.invalidate()
 
 
-def _send(c: Connection, command: Callable[..., R], *args: Any, **kwargs: Any) -> R:
-    if is_single_statement(command):
-        c = c.execution_options(isolation_level="AUTOCOMMIT")
-        return command(c, *args, **kwargs)
-    with c.begin():
-        bounded(c)
-        return command(c, *args, **kwargs)
-
-
-def _embedded_directory(url: str) -> Path | None:
-    scheme, _, rest = url.partition(":")
-    if scheme != "embedded":
-        return None
-    return Path(rest).expanduser() if rest else default_directory(Path.cwd())
-
-
-def _server_url(url: str) -> URL:
-    scheme, separator, rest = url.partition("://")
-    if not separator or scheme.split("+")[0] not in ("postgresql", "postgres"):
-        raise Invalid(
-            f"The database's URL begins with {scheme!r}.",
-            field="url",
-            limit="postgresql://… or embedded:DIR",
-        )
-    return make_url(f"postgresql+psycopg://{rest}")
+def _pause(error: Exception, tried: int) -> float:
+    """How many seconds to wait before the command is sent again; raises what ends it instead."""
+    if is_lock_timeout(error):
+        raise KeyBusy("A lock that the command needs was not freed in time.") from error
+    if is_pool_exhausted(error):
+        raise Busy("No connection became free in time; nothing was sent.") from error
+    if not is_retryable(error):
+        raise error
+    if tried >= STORE.tries:
+        raise AuthorityUnavailable(f"The database failed {tried} tries: {reason_of(error)}.") from error
+    _log.info("the command is sent again (try %d): %s", tried + 1, reason_of(error))
+    return random.uniform(0, min(STORE.retry_cap_seconds, STORE.retry_first_seconds * 2**tried))

@@ -10,24 +10,21 @@ from typing import Any
 
 import psycopg
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 __all__ = [
     "constraint_of",
     "is_connection_lost",
-    "is_database_error",
     "is_lock_timeout",
+    "is_pool_exhausted",
     "is_retryable",
     "is_undefined_table",
+    "reason_of",
     "sqlstate_of",
 ]
 
 _SERIALISATION = frozenset({"40001", "40P01"})
 _SHUTDOWN = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03", "53300"})
-
-
-def is_database_error(error: BaseException) -> bool:
-    """Whether the error came from the database or on the way to it."""
-    return isinstance(error, DBAPIError | psycopg.Error | ConnectionError)
 
 
 def is_retryable(error: BaseException) -> bool:
@@ -40,7 +37,7 @@ def is_retryable(error: BaseException) -> bool:
 
 
 def is_connection_lost(error: BaseException) -> bool:
-    """Whether the connection is gone, so that the command's fate is not known."""
+    """Whether the connection is gone, or there was none, so that the command's fate is not known."""
     state = sqlstate_of(error)
     if state is not None:
         return state.startswith("08") or state in _SHUTDOWN
@@ -52,6 +49,11 @@ def is_connection_lost(error: BaseException) -> bool:
 def is_lock_timeout(error: BaseException) -> bool:
     """Whether a wait for a lock took longer than its lock_timeout."""
     return sqlstate_of(error) == "55P03"
+
+
+def is_pool_exhausted(error: BaseException) -> bool:
+    """Whether no connection of the pool became free in time; nothing was sent."""
+    return isinstance(error, PoolTimeout)
 
 
 def is_undefined_table(error: BaseException) -> bool:
@@ -72,14 +74,19 @@ def constraint_of(error: BaseException) -> str | None:
     return str(name) if name else None
 
 
+def reason_of(error: BaseException) -> str:
+    """The driver's own words, in one line: without the statement, its parameters and the rows it met."""
+    return str(_origin(error)).partition("\n")[0]
+
+
 def _origin(error: BaseException) -> Any:
     """The driver's own error: below SQLAlchemy's wrapper, and below its asyncpg adapter's."""
-    origin = error.orig if isinstance(error, DBAPIError) else error
-    cause = getattr(origin, "__cause__", None)
-    return cause if cause is not None and hasattr(cause, "sqlstate") else origin
+    if not isinstance(error, DBAPIError):
+        return error
+    cause = getattr(error.orig, "__cause__", None)
+    return cause if hasattr(cause, "sqlstate") else error.orig
 
 
 def _is_lost(error: BaseException | None) -> bool:
-    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-        return True
-    return isinstance(error, ConnectionError | OSError)
+    """Of an error without a code: psycopg has no other word for a connection that broke or never was."""
+    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)

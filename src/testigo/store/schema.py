@@ -1,8 +1,8 @@
 """The database's schema and its versions: plain `.sql` files that Alembic runs, forwards only.
 
 Every change is an expansion first (old code goes on working) and a contraction a release later. The
-code knows the version it was written for and the oldest that it can work with; what differs is told
-at the start and not found out by an error in the middle (spec R101).
+code knows the version that it was written for; what differs is told at the start and not found out
+by an error in the middle (spec R101).
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from pathlib import Path
 from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
-from sqlalchemy import URL, Connection, NullPool, create_engine, make_url
+from sqlalchemy import URL, Connection, NullPool, create_engine
 
 from testigo.errors import Invalid, SchemaMismatch
 from testigo.settings import STORE
 from testigo.store.failures import is_undefined_table
-from testigo.store.sql import Statement, schema_of
+from testigo.store.sql import SCHEMA_OPTION, Statement, schema_of
+from testigo.store.urls import server_url
 
-__all__ = ["EXPECTED_VERSION", "check_migrations", "check_schema", "migrate", "migration_sql"]
+__all__ = ["EXPECTED_VERSION", "check_migrations", "check_name", "check_schema", "migrate", "migration_sql"]
 
 EXPECTED_VERSION = "0001"
 """The version that this release's statements are written for."""
@@ -30,21 +31,27 @@ _MIGRATIONS = Path(__file__).with_name("migrations")
 
 
 def migrate(url: URL | str, schema: str = STORE.schema) -> None:
-    """Bring the schema to this release's version; safe to repeat, and from several processes at once."""
-    engine = create_engine(_psycopg(url), poolclass=NullPool)
+    """Bring the schema to this release's version; safe to repeat, and from several processes at once.
+
+    The role needs to own the schema, or to be allowed to create it, and nothing more.
+    """
+    config = _config(schema)
+    engine = create_engine(server_url(url), poolclass=NullPool, hide_parameters=True)
     with engine.connect() as c:
-        config = _config(schema)
         config.attributes["connection"] = c
         command.upgrade(config, "head")
 
 
 def check_migrations(url: URL | str, schema: str = STORE.schema) -> list[str]:
-    """The versions that `migrate` would apply, oldest first; empty when the schema is up to date."""
-    engine = create_engine(_psycopg(url), poolclass=NullPool)
-    with engine.connect() as c:
-        current = _current(c, schema)
+    """The versions that `migrate` would apply, oldest first; empty when the schema is up to date.
+
+    Raises `SchemaMismatch` when the schema is newer than this release.
+    """
     script = ScriptDirectory.from_config(_config(schema))
     known = [revision.revision for revision in script.walk_revisions()][::-1]
+    engine = create_engine(server_url(url), poolclass=NullPool, hide_parameters=True)
+    with engine.connect() as c:
+        current = _current(c, schema)
     if current is None:
         return known
     if current not in known:
@@ -57,19 +64,17 @@ def migration_sql(schema: str = STORE.schema) -> str:
     written = io.StringIO()
     config = _config(schema)
     config.output_buffer = written
-    config.set_main_option("sqlalchemy.url", "postgresql+psycopg://")
     command.upgrade(config, "head", sql=True)
     return written.getvalue()
 
 
 def check_schema(c: Connection) -> None:
     """Refuse a database whose schema this code does not know (`SchemaMismatch`)."""
-    current = _current(c, schema_of(c))
+    schema = schema_of(c)
+    current = _current(c, schema)
     c.rollback()
     if current is None:
-        raise SchemaMismatch(
-            f"The schema {schema_of(c)!r} does not exist in this database yet.", expected=EXPECTED_VERSION
-        )
+        raise SchemaMismatch(f"The schema {schema!r} does not exist in this database yet.", expected=EXPECTED_VERSION)
     if current < EXPECTED_VERSION:
         raise SchemaMismatch(
             f"The database's schema is version {current}; this release needs {EXPECTED_VERSION}.",
@@ -78,6 +83,16 @@ def check_schema(c: Connection) -> None:
         )
     if current > EXPECTED_VERSION:
         raise _newer(current)
+
+
+def check_name(schema: str) -> None:
+    """Refuse what PostgreSQL would cut short or keep for itself (`Invalid`)."""
+    try:
+        size = len(schema.encode())
+    except UnicodeEncodeError:
+        size = 0
+    if not 1 <= size <= 63 or "\x00" in schema or schema.startswith("pg_"):
+        raise Invalid("That cannot be the name of a schema.", field="schema", limit="1 to 63 bytes, not pg_…")
 
 
 def _newer(current: str) -> SchemaMismatch:
@@ -91,7 +106,7 @@ def _newer(current: str) -> SchemaMismatch:
 
 def _current(c: Connection, schema: str) -> str | None:
     try:
-        row = _VERSION.row(c.execution_options(testigo_schema=schema))
+        row = _VERSION.row(c.execution_options(**{SCHEMA_OPTION: schema}))
     except Exception as error:
         if is_undefined_table(error):
             return None
@@ -100,13 +115,8 @@ def _current(c: Connection, schema: str) -> str | None:
 
 
 def _config(schema: str) -> Config:
-    if not schema or len(schema.encode()) > 63 or "\x00" in schema:
-        raise Invalid("That cannot be the name of a schema.", field="schema", limit="1 to 63 bytes")
+    check_name(schema)
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
     config.attributes["schema"] = schema
     return config
-
-
-def _psycopg(url: URL | str) -> URL:
-    return make_url(url).set(drivername="postgresql+psycopg")

@@ -103,7 +103,8 @@ def _parameters(c: Connection, parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=1024)
 def _clause(sql: str, schema: str) -> TextClause:
-    return text(_packed(in_schema(sql, schema)))
+    """The statement as SQLAlchemy takes it, to whom a colon in the schema's name is no parameter."""
+    return text(in_schema(_packed(sql), schema.replace(":", r"\:")))
 
 
 @lru_cache(maxsize=64)

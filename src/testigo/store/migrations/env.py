@@ -3,33 +3,41 @@
 from __future__ import annotations
 
 from alembic import context
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 VERSION_TABLE = "schema_version"
 
 
-def _migrate() -> None:
-    config = context.config
-    schema = config.attributes["schema"]
-    quoted = '"' + schema.replace('"', '""') + '"'
-    if context.is_offline_mode():
-        context.configure(
-            dialect_name="postgresql",
-            version_table=VERSION_TABLE,
-            version_table_schema=schema,
-            literal_binds=True,
-        )
-        context.get_context().impl.static_output(f"CREATE SCHEMA IF NOT EXISTS {quoted};")
-        with context.begin_transaction():
-            context.run_migrations()
-        return
-    connection = config.attributes["connection"]
+def _write_out(schema: str) -> None:
+    """Write the SQL down instead of running it."""
+    context.configure(
+        dialect_name="postgresql",
+        dialect_opts={"paramstyle": "named"},  # any other doubles a percent sign in the schema's name
+        version_table=VERSION_TABLE,
+        version_table_schema=schema,
+        literal_binds=True,
+    )
+    with context.begin_transaction():
+        context.get_context().impl.static_output(f"CREATE SCHEMA IF NOT EXISTS {_quoted(schema)};")
+        context.run_migrations()
+
+
+def _run(connection: Connection, schema: str) -> None:
     # Two processes that migrate at once: the second waits here, then finds nothing to do.
     connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('testigo migrations'))"))
-    connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {quoted}"))
+    # To a role that may not create schemas, IF NOT EXISTS is refused even where somebody made it one.
+    if not connection.execute(text("SELECT FROM pg_namespace WHERE nspname = :schema"), {"schema": schema}).all():
+        connection.exec_driver_sql(f"CREATE SCHEMA {_quoted(schema)}")
     context.configure(connection=connection, version_table=VERSION_TABLE, version_table_schema=schema)
     context.run_migrations()
     connection.commit()
 
 
-_migrate()
+def _quoted(schema: str) -> str:
+    return '"' + schema.replace('"', '""') + '"'
+
+
+if context.is_offline_mode():
+    _write_out(context.config.attributes["schema"])
+else:
+    _run(context.config.attributes["connection"], context.config.attributes["schema"])

@@ -1,0 +1,58 @@
+"""What an installation's URL names: a PostgreSQL server, or a directory with a server of its own.
+
+A URL may hold a password, so what is said about one repeats no part of it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sqlalchemy import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from testigo.errors import Invalid
+from testigo.store.embedded import default_directory
+
+__all__ = ["embedded_directory", "server_url"]
+
+
+def embedded_directory(url: str) -> Path | None:
+    """The directory that `embedded:DIR` names, the nearest project's for `embedded:`; None for a server's URL."""
+    scheme, _, rest = url.partition(":")
+    if scheme != "embedded":
+        return None
+    return Path(rest).expanduser() if rest else default_directory(Path.cwd())
+
+
+def server_url(url: URL | str) -> URL:
+    """The URL of a server, as SQLAlchemy takes it to reach it through psycopg.
+
+    Raises `Invalid` for what is not `postgresql://…` or `postgres://…`, or cannot be read.
+    """
+    parsed = _parsed(url)
+    if parsed is None or parsed.get_backend_name() not in ("postgresql", "postgres") or "@" in (parsed.host or ""):
+        raise Invalid(
+            "The database's URL cannot be read.",
+            field="url",
+            limit="postgresql://user:password@host/database or embedded:DIR",
+            remedy="In a name or password write @ as %40, / as %2F, : as %3A and % as %25.",
+        )
+    return _credentials_in_place(parsed).set(drivername="postgresql+psycopg")
+
+
+def _parsed(url: URL | str) -> URL | None:
+    try:
+        return make_url(url)
+    except (ArgumentError, ValueError):
+        return None
+
+
+def _credentials_in_place(url: URL) -> URL:
+    """`?user=…&password=…` moved to where SQLAlchemy knows that a password is to be hidden."""
+    found = {name: url.query[name] for name in ("user", "password") if name in url.query}
+    if not found:
+        return url
+    given = {name: value if isinstance(value, str) else value[-1] for name, value in found.items()}
+    return url.difference_update_query(found).set(
+        username=given.get("user", url.username or ""), password=given.get("password", url.password)
+    )
