@@ -16,6 +16,6 @@ def check_batch(ids: Sequence[str], field: str) -> None:
     if not 1 <= len(ids) <= LIMITS.batch_max:
         raise Invalid(f"A batch of {len(ids)} ids.", field=field, limit=f"1 to {LIMITS.batch_max} ids")
     for at, given in enumerate(ids):
-        fields.identifier(given, field=f"{field}[{at}]")
+        fields.must_be_id(given, field=f"{field}[{at}]")
     if len(set(ids)) < len(ids):
         raise Invalid("An id occurs twice in the batch.", field=field, remedy="Name each job once.")

@@ -61,12 +61,12 @@ _CONFIGURE = Statement(
 
 def pause(c: Connection, scope: Scope, name: str, *, note: str = "", action: Action) -> PauseReceipt:
     """Have no worker take from this queue, or of this kind, until it is resumed."""
-    return _switch(c, "pause", Scope(scope), name, note, action)
+    return _switch(c, "pause", fields.member(scope, Scope, field="scope"), name, note, action)
 
 
 def resume(c: Connection, scope: Scope, name: str, *, action: Action) -> PauseReceipt:
     """Let workers take from this queue, or of this kind, again."""
-    return _switch(c, "resume", Scope(scope), name, "", action)
+    return _switch(c, "resume", fields.member(scope, Scope, field="scope"), name, "", action)
 
 
 def configure_queue(c: Connection, name: str, *, events: str = "default", stripes: int = 1, action: Action) -> None:

@@ -87,7 +87,7 @@ def reprocess(
     For a job that has ended, is ready or is blocked. Raises `NotFound`; `StateConflict` for a job
     that somebody owns or that waits (cancel it first), and for one that has a successor already.
     """
-    fields.identifier(job_id, field="job")
+    fields.must_be_id(job_id, field="job")
     digest = digest_of(action, "reprocess", [job_id, note])
     made = new_job_id or JobId(new_id())
     answer = exactly_once(c, action, digest, lambda: _reprocess(c, job_id, made, note, action))

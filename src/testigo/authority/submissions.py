@@ -92,6 +92,7 @@ def check(jobs: Sequence[NewJob]) -> None:
         raise Invalid(f"A batch of {len(jobs)} jobs.", field="jobs", limit=f"1 to {LIMITS.batch_max} jobs")
     for at, job in enumerate(jobs):
         _check_names(job.kind, job.queue, job.client)
+        fields.must_be_id(job.id, field=f"jobs[{at}].id")
         must_be_document(job.payload, field=f"jobs[{at}].payload")
         if has_options(job):
             _check_rest(job, f"jobs[{at}]")
@@ -180,14 +181,13 @@ def _check_rest(job: NewJob, at: str) -> None:
         fields.whole(job.priority, field=f"{at}.priority", low=-(2**31), high=2**31 - 1)
     _check_dates(job, at)
     _check_contract(job, at)
-    if len(job.tags) > LIMITS.tags_max:
-        raise Invalid(f"{len(job.tags)} tags.", field=f"{at}.tags", limit=f"{LIMITS.tags_max} tags")
+    fields.sequence(job.tags, field=f"{at}.tags", most=LIMITS.tags_max)
     for n, tag in enumerate(job.tags):
         fields.name(tag, field=f"{at}.tags[{n}]")
-    if len(job.parents) > LIMITS.parents_max:
-        raise Invalid(f"{len(job.parents)} parents.", field=f"{at}.parents", limit=f"{LIMITS.parents_max} parents")
+    fields.member(job.policy, Policy, field=f"{at}.policy")
+    fields.sequence(job.parents, field=f"{at}.parents", most=LIMITS.parents_max)
     for n, parent in enumerate(job.parents):
-        fields.identifier(parent, field=f"{at}.parents[{n}]")
+        fields.must_be_id(parent, field=f"{at}.parents[{n}]")
 
 
 def _check_dates(job: NewJob, at: str) -> None:
@@ -202,6 +202,8 @@ def _check_contract(job: NewJob, at: str) -> None:
     for name, count in (("attempts", job.attempts), ("crash_limit", job.crash_limit)):
         if count is not None:
             fields.whole(count, field=f"{at}.{name}", low=1, high=LIMITS.attempts_max)
+    if job.backoff is not None and not isinstance(job.backoff, Backoff):
+        raise Invalid("A backoff is Constant, Listed or Exponential.", field=f"{at}.backoff")
     if job.timeout_seconds is not None:
         fields.seconds(job.timeout_seconds, field=f"{at}.timeout_seconds", zero=False)
     if job.delay_limit_seconds is not None:

@@ -10,15 +10,20 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TypeVar
 from uuid import UUID
 
 from testigo.errors import Invalid
 from testigo.settings import LIMITS
 
-__all__ = ["identifier", "key", "moment", "name", "seconds", "whole"]
+__all__ = ["identifier", "key", "member", "moment", "must_be_id", "name", "seconds", "sequence", "whole"]
+
+Member = TypeVar("Member", bound=StrEnum)
 
 _UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
@@ -102,6 +107,31 @@ def identifier(value: object, *, field: str) -> UUID:
     if isinstance(value, str) and _UUID.fullmatch(value):
         return UUID(value)
     raise Invalid(f"a UUID is needed, not {_kind(value)}", field=field, limit="36 characters, 8-4-4-4-12")
+
+
+def must_be_id(value: object, *, field: str) -> None:
+    """An id as testigo writes it: the text of a UUID in lower case, by which rows and answers are matched."""
+    if not isinstance(value, str) or not _ID.fullmatch(value):
+        raise Invalid(
+            f"an id is needed, not {_kind(value)}", field=field, limit="36 characters, 8-4-4-4-12, lower case"
+        )
+
+
+def sequence(value: object, *, field: str, most: int) -> None:
+    """Several values, as a tuple or a list; one text is not several."""
+    if not isinstance(value, tuple | list):
+        raise Invalid(f"a tuple is needed, not {_kind(value)}", field=field)
+    if len(value) > most:
+        raise Invalid(f"it holds {len(value)} values", field=field, limit=f"{most} values")
+
+
+def member(value: object, among: type[Member], *, field: str) -> Member:
+    """One of a closed set of words."""
+    try:
+        return among(str(value))
+    except ValueError:
+        words = ", ".join(among)
+        raise Invalid(f"{str(value)[:40]!r} is none of the words known here", field=field, limit=words) from None
 
 
 def _line(value: object, field: str) -> str:
