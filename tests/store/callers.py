@@ -29,6 +29,7 @@ from sqlalchemy.ext.asyncio import (
 )
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
+from testigo.store.command import savepoint
 from testigo.store.connections import run_within, run_within_async
 from testigo.store.sql import Statement
 
@@ -50,7 +51,7 @@ _UNUSUAL: dict[str, Any] = {"isolation_level": "REPEATABLE READ", "execution_opt
 
 def write(c: Connection, *notes: str, ids: tuple[str, ...] = ()) -> list[str]:
     """A command as commands are: a savepoint, and a statement with named arrays."""
-    with c.begin_nested():
+    with savepoint(c):
         rows = _WRITE.rows(c, ids=list(ids) or [str(uuid.uuid4()) for _ in notes], notes=list(notes))
     return [row.note for row in rows]
 
@@ -146,9 +147,14 @@ def vars_of(driver: Any) -> object:
     """What can be set on a driver's connection, where it is psycopg's."""
     if not isinstance(driver, psycopg.Connection | psycopg.AsyncConnection):
         return None
-    names = ("autocommit", "isolation_level", "read_only", "deferrable", "row_factory", "cursor_factory")
-    notices = len(driver._notice_handlers)
-    return [getattr(driver, name) for name in names], driver.prepare_threshold, notices, driver.info.transaction_status
+    modes = (driver.autocommit, driver.isolation_level, driver.read_only, driver.deferrable, driver.prepare_threshold)
+    return (
+        modes,
+        driver.row_factory,
+        driver.cursor_factory,
+        len(driver._notice_handlers),
+        driver.info.transaction_status,
+    )
 
 
 class PsycopgCaller(Caller):

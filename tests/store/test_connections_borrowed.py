@@ -73,6 +73,7 @@ def begin_and_fail(c: Connection) -> None:
 def invalidate(c: Connection) -> None:
     """Declare it lost, as SQLAlchemy does after an interrupt; it must not be replaced by another."""
     c.execute(text("SELECT 1"))
+    assert c.connection.is_valid
     c.invalidate()
     c.rollback()
     with pytest.raises(StatementError, match="no other is opened"):

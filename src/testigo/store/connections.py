@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["run_within", "run_within_async"]
 
 R = TypeVar("R")
-_NOTHING = ";"
+_NOTHING = ";"  # an empty statement, before which psycopg begins the transaction
 
 
 def run_within(

@@ -39,11 +39,8 @@ def require_driver(dialect: Dialect) -> None:
 
 def require_usable(connection: Connection) -> None:
     """Refuse a SQLAlchemy connection that is closed, in autocommit, or in a transaction that has failed."""
-    transaction = connection.get_transaction()
     if connection.closed:
         raise closed()
-    if transaction is not None and (connection.invalidated or not transaction.is_active):
-        raise failed()
     pooled: Any = connection.connection
     if connection.dialect.driver == "psycopg":
         require_psycopg_usable(pooled.driver_connection)
@@ -59,7 +56,7 @@ def require_usable(connection: Connection) -> None:
 def require_psycopg_usable(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
     """Refuse a psycopg connection that is closed, busy, or in a transaction that has failed."""
     status = connection.info.transaction_status
-    if connection.closed or status == TransactionStatus.UNKNOWN:
+    if status == TransactionStatus.UNKNOWN:
         raise closed()
     if status == TransactionStatus.INERROR:
         raise failed()
