@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Row
 
 from testigo.authority.actions import Action, JobId
-from testigo.authority.edges import FULFILLED, Edge, join
+from testigo.authority.edges import FULFILLED, Edge, children_of, join, successors
 from testigo.authority.jobs import LockedJob, lock
 from testigo.authority.write import Change, write
 from testigo.rules import decide
@@ -75,55 +75,63 @@ def waits_for_admission(c: Connection) -> bool:
 def admit(c: Connection, *, limit: int = STORE.sweep_rows) -> Admitted:
     """Admit at most `limit` jobs that nobody else is admitting."""
     picked = [row.job_id for row in _PICK.rows(c, limit=limit)]
-    jobs = admit_these(c, picked)
-    return Admitted(len(jobs), tuple(sorted({job.queue for job in jobs.values()})))
+    jobs, changes = admit_these(c, picked)
+    write(c, changes, action=Action("system"))
+    return Admitted(len(picked), tuple(sorted({jobs[JobId(job_id)].queue for job_id in picked})))
 
 
-def admit_these(c: Connection, ids: Iterable[str]) -> dict[JobId, LockedJob]:
-    """Admit those of these jobs that wait for it, and return them locked, as they were before.
+def admit_these(c: Connection, ids: Iterable[str]) -> tuple[dict[JobId, LockedJob], list[Change]]:
+    """Lock these jobs, and admit those of them that wait for it.
 
-    The locks are taken in the one order: parents by id, then their children by id (P-08).
+    Returns the jobs as they stand once they are admitted, and the changes that admit them: the caller
+    writes those together with its own, because whoever holds a head waits for no job (P-08, P-09).
     """
-    admissions = {JobId(row.job_id): row for row in _TAKE.rows(c, ids=sorted(ids))}
-    if not admissions:
-        return {}
-    parents = lock(c, {parent for row in admissions.values() for parent in row.parents})
-    jobs = parents | lock(c, admissions)
-    pruned = _pruned(c, admissions.values(), jobs)
-    states = {job.id: job.state for job in jobs.values()} | pruned
-    edges = [edge for job_id, row in admissions.items() for edge in _edges(job_id, row, states)]
-    join(c, edges)
+    wanted = sorted(ids)
+    admissions = {JobId(row.job_id): row for row in _TAKE.rows(c, ids=wanted)}
+    named = {parent for row in admissions.values() for parent in row.parents}
+    # One statement locks them all in one order: a parent here may be a child elsewhere.
+    jobs = lock(c, {*wanted, *children_of(c, wanted), *named, *successors(c, named).values()})
+    heads = successors(c, named)
+    jobs |= lock(c, set(heads.values()) - set(jobs))
+    states = {job.id: job.state for job in jobs.values()} | _pruned(c, {*named, *heads.values()} - set(jobs))
+    edges = {job_id: _edges(job_id, row, states, heads) for job_id, row in admissions.items()}
+    join(c, [edge for own in edges.values() for edge in own])
+    waited_for = {edge.parent for own in edges.values() for edge in own if edge.closed is None}
     changes: list[Change] = []
     for job_id, row in admissions.items():
-        own = [edge for edge in edges if edge.child == job_id]
-        changes += _changes(jobs[job_id], row, own, {edge.parent for edge in edges})
-    write(c, changes, action=Action("system"))
-    return {job_id: jobs[job_id] for job_id in admissions}
+        job = replace(jobs[job_id], is_parent=jobs[job_id].is_parent or job_id in waited_for)
+        admitted = _changes(job, row, edges[job_id])
+        changes += admitted
+        jobs[job_id] = replace(job, position=replace(job.position, state=admitted[-1].move.target))
+    return {job_id: jobs[job_id] for job_id in map(JobId, wanted) if job_id in jobs}, changes
 
 
-def _pruned(c: Connection, rows: Iterable[Row[Any]], jobs: Mapping[JobId, LockedJob]) -> dict[JobId, State]:
-    gone = sorted({parent for row in rows for parent in row.parents} - set(jobs))
-    if not gone:
-        return {}
-    return {JobId(row.job_id): State(row.state) for row in _PRUNED.rows(c, ids=gone)}
+def _pruned(c: Connection, ids: Iterable[str]) -> dict[JobId, State]:
+    gone = sorted(ids)
+    return {JobId(row.job_id): State(row.state) for row in _PRUNED.rows(c, ids=gone)} if gone else {}
 
 
-def _edges(child: JobId, row: Row[Any], states: Mapping[JobId, State]) -> list[Edge]:
+def _edges(child: JobId, row: Row[Any], states: Mapping[JobId, State], heads: Mapping[JobId, JobId]) -> list[Edge]:
     """An edge per distinct parent, closed at once where the parent has already ended."""
     policy = Policy(row.policy)
-    edges = []
-    for parent in dict.fromkeys(map(JobId, row.parents)):
+    edges: dict[JobId, Edge] = {}
+    for named in map(JobId, row.parents):
+        parent = heads[named] if named in heads and _gave_way(states[named], policy) else named
         state = states.get(parent, State.CANCELLED)
         waits = state not in TERMINAL or (state not in FULFILLED and policy is Policy.WAIT)
-        edges.append(Edge(parent, child, policy, None if waits else state))
-    return edges
+        edges[parent] = Edge(parent, child, policy, None if waits else state)
+    return list(edges.values())
 
 
-def _changes(job: LockedJob, row: Row[Any], edges: Sequence[Edge], waited_for: set[JobId]) -> list[Change]:
+def _gave_way(state: State, policy: Policy) -> bool:
+    """Whether who names a parent in this state waits for its successor: as if its edge had been there to move."""
+    return state is State.SUPERSEDED or (state in TERMINAL - FULFILLED and policy is Policy.WAIT)
+
+
+def _changes(job: LockedJob, row: Row[Any], edges: Sequence[Edge]) -> list[Change]:
     broken = [edge.policy for edge in edges if edge.closed is not None and edge.closed not in FULFILLED]
     parents = Inputs(sum(edge.closed is None for edge in edges), broken)
     move = decide.admit(job.position, parents, due=not row.early)
-    job = replace(job, is_parent=job.is_parent or job.id in waited_for)
     data = {
         "queue": job.queue,
         "kind": job.kind,
@@ -134,7 +142,10 @@ def _changes(job: LockedJob, row: Row[Any], edges: Sequence[Edge], waited_for: s
     due_at = row.run_at if move.target is State.CREATED else None
     admitted = Change(job, move, data, due_at=due_at, event_id=row.event_id, actor=row.actor, action=row.action)
     after = decide.inputs(replace(job.position, state=move.target), parents) if broken else None
-    return [admitted] if after is None else [admitted, Change(job, after)]
+    if after is None:
+        return [admitted]
+    system = Action("system")
+    return [admitted, Change(job, after, actor=system.actor, action=system.id)]
 
 
 def _text(moment: datetime | None) -> str | None:

@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from testigo.authority.actions import Action, JobId
 from testigo.authority.admit import admit_these
 from testigo.authority.batch import check_batch
-from testigo.authority.jobs import existing, lock
+from testigo.authority.jobs import existing
 from testigo.authority.receipts import digest_of, exactly_once
 from testigo.authority.write import Change, write
 from testigo.rules import decide
@@ -65,12 +65,10 @@ def cancel(c: Connection, ids: Sequence[JobId], *, note: str = "", action: Actio
 
 
 def _cancel(c: Connection, ids: Sequence[JobId], note: str, action: Action) -> list[CancelledJob]:
-    admit_these(c, ids)
-    jobs = existing(lock(c, ids), ids)
+    jobs, changes = admit_these(c, ids)
     told = {"note": tidy(note)} if note else {}
     answers: dict[JobId, CancelledJob] = {}
-    changes = []
-    for job in jobs:
+    for job in existing(jobs, ids):
         if job.state in TERMINAL:
             answers[job.id] = CancelledJob(job.id, How.ENDED, job.state)
         elif job.state is State.CANCELLING:

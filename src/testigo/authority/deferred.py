@@ -17,6 +17,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from testigo.authority.actions import Action, JobId, SessionAction, new_id
+from testigo.authority.edges import children_of
 from testigo.authority.jobs import LockedJob, lock
 from testigo.authority.receipts import digest_of, expired
 from testigo.authority.settle import Settlement, content
@@ -107,7 +108,8 @@ def settle_deferred(
     what the rules refuse, and `ReceiptExpired` for an n that is past; a lost lease is an answer, not
     an error.
     """
-    jobs = lock(c, [settlement.job_id for _, settlement in rows])
+    ids = [settlement.job_id for _, settlement in rows]
+    jobs = lock(c, [*ids, *children_of(c, ids)])
     digests = {place: digest_of(action, "settle_deferred", content(settlement)) for place, settlement in rows}
     # The receipts are read under the jobs' locks: a resend in flight has filed its own by then.
     answers = _filed(c, action, digests)

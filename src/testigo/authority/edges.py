@@ -16,7 +16,17 @@ from testigo.rules.decide import Policy
 from testigo.rules.states import State
 from testigo.store.sql import Statement
 
-__all__ = ["FULFILLED", "Edge", "children_of", "close", "join", "mark_parents", "move_to_successor", "open_parents"]
+__all__ = [
+    "FULFILLED",
+    "Edge",
+    "children_of",
+    "close",
+    "join",
+    "mark_parents",
+    "move_to_successor",
+    "open_parents",
+    "successors",
+]
 
 FULFILLED = frozenset({State.SUCCEEDED, State.SUCCEEDED_DEGRADED})
 """The ends of a parent that give its children what they wait for."""
@@ -75,6 +85,7 @@ _MARK = Statement(
     UPDATE testigo.job
     SET is_parent = true
     WHERE id = ANY (CAST(:ids AS uuid[])) AND NOT is_parent
+      AND state NOT IN ('succeeded', 'succeeded_degraded', 'permanent_failure', 'cancelled', 'superseded')
     """
 )
 
@@ -84,6 +95,24 @@ _MOVE = Statement(
     SET parent = CAST(:successor AS uuid)
     WHERE parent = CAST(:parent AS uuid) AND closed IS NULL
     RETURNING 1
+    """
+)
+
+
+# Only the last job of a chain has no successor.
+_SUCCESSORS = Statement(
+    """
+    WITH RECURSIVE chain AS (
+        SELECT job_id AS of, successor_id AS head
+        FROM testigo.successor
+        WHERE job_id = ANY (CAST(:ids AS uuid[]))
+        UNION ALL
+        SELECT chain.of, s.successor_id
+        FROM chain JOIN testigo.successor s ON s.job_id = chain.head
+    )
+    SELECT CAST(of AS text) AS of, CAST(head AS text) AS head
+    FROM chain
+    WHERE NOT EXISTS (SELECT FROM testigo.successor s WHERE s.job_id = chain.head)
     """
 )
 
@@ -125,6 +154,12 @@ def mark_parents(c: Connection, ids: Iterable[str]) -> None:
     wanted = sorted(ids)
     if wanted:
         _MARK.rows(c, ids=wanted)
+
+
+def successors(c: Connection, ids: Iterable[str]) -> dict[JobId, JobId]:
+    """For each of these jobs that has a successor, the last one of the chain."""
+    wanted = sorted(ids)
+    return {JobId(row.of): JobId(row.head) for row in _SUCCESSORS.rows(c, ids=wanted)} if wanted else {}
 
 
 def move_to_successor(c: Connection, parent: JobId, successor: JobId) -> bool:

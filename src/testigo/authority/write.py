@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -148,13 +148,12 @@ def _follow(c: Connection, ended: Sequence[Change], every: list[Change]) -> list
     for edge in close(c, states):
         if edge.closed not in FULFILLED:
             broken.setdefault(edge.child, []).append(edge.policy)
-    decided = {change.job.id for change in every}
+    decided = {change.job.id: change.move.target for change in every}
     followed = []
     for child_id, still_open in open_parents(c, children).items():
         child = children[child_id]
-        if child_id in decided or child.unadmitted:
-            continue
-        move = decide.inputs(child.position, Inputs(still_open, broken.get(child_id, ())))
+        position = replace(child.position, state=decided.get(child_id, child.state))
+        move = decide.inputs(position, Inputs(still_open, broken.get(child_id, ())))
         if move is not None:
             followed.append(Change(child, move))
     every.extend(followed)
