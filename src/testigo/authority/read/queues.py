@@ -132,8 +132,8 @@ _PAUSED = Statement(
 
 
 @single_statement
-def queues(c: Connection, *, after: Cursor | None = None, limit: int = 100) -> Page[QueueView]:
-    """Every queue that is known, by name, with bounded counts of what is in it."""
+def queues(c: Connection, *, after: Cursor | None = None, limit: int = 20) -> Page[QueueView]:
+    """Every queue that is known, by name, with bounded counts of what is in it: the cost is `limit` times theirs."""
     check_limit(limit)
     listing = Listing("queues", (), (a_name,))
     (start,) = listing.position(after, ("",))
