@@ -33,6 +33,7 @@ from testigo.store.failures import (
     is_retryable,
     reason_of,
 )
+from testigo.store.hear import Listener
 from testigo.store.schema import check_name, check_schema, migrate
 from testigo.store.urls import embedded_directory, server_url
 from testigo.store.wake import Waker
@@ -60,11 +61,20 @@ class _Installation:
         self.embedded_directory = embedded_directory(self.given_url)
         self._server: EmbeddedServer | None = None
         self._waker: Waker | None = None
+        self._listener: Listener | None = None
         self._starting = threading.RLock()
 
     def migrate(self) -> None:
         """Bring the database's schema to this release's version. Safe to run at any time, by anyone."""
         migrate(self._locate(), self.schema)
+
+    @property
+    def listener(self) -> Listener:
+        """What hears wake-ups for everybody who uses this installation; it begins when it is first asked for."""
+        with self._starting:
+            if self._listener is None:
+                self._listener = Listener(self._locate(), self.schema)
+            return self._listener
 
     def _locate(self) -> URL:
         """The URL to connect to; starts or joins the embedded server if that is what was asked for."""
@@ -93,9 +103,12 @@ class _Installation:
     def _stop(self) -> None:
         with self._starting:
             waker, self._waker = self._waker, None
+            listener, self._listener = self._listener, None
             server, self._server = self._server, None
         if waker is not None:
             waker.close()
+        if listener is not None:
+            listener.close()
         if server is not None:
             server.close()
 

@@ -18,7 +18,7 @@ from testigo.errors import IsolationUnsupported
 from testigo.settings import SESSIONS
 from testigo.store.sql import SCHEMA_OPTION
 
-__all__ = ["async_engine", "sync_engine"]
+__all__ = ["async_engine", "keepalive", "sync_engine"]
 
 _PREPARE_AFTER = 5
 
@@ -51,12 +51,12 @@ def _options(url: URL, schema: str, pool_size: int) -> dict[str, Any]:
         "max_overflow": 0,
         "hide_parameters": True,
         "execution_options": {SCHEMA_OPTION: schema},
-        "connect_args": {"prepare_threshold": None, "connect_timeout": 10, **_keepalive(url)},
+        "connect_args": {"prepare_threshold": None, "connect_timeout": 10, **keepalive(url)},
     }
 
 
-def _keepalive(url: URL) -> dict[str, int]:
-    """Over TCP, a peer that vanished is noticed within a term (spec P-10)."""
+def keepalive(url: URL) -> dict[str, int]:
+    """libpq's options with which, over TCP, a peer that vanished is noticed within a term (spec P-10)."""
     host = url.host or url.query.get("host") or ""
     if not host or str(host).startswith("/"):
         return {}
