@@ -6,10 +6,11 @@ command line belong to the class, so that every door answers alike (spec model.m
     Error
     ├── Invalid              the caller's input; nothing was done
     │   ├── PayloadInvalid, PayloadTooLarge
-    │   └── CursorInvalid
+    │   ├── CursorInvalid
+    │   └── ConnectionUnsupported
     ├── Conflict             the world is not as the caller thought; nothing was done
     │   ├── KeyConflict, ActionIdCollision, ReceiptExpired
-    │   ├── RevisionMismatch, StateConflict, Terminal
+    │   ├── StateConflict, Terminal
     │   ├── LeaseLost, EpochStale
     │   └── SessionReplaced, SessionBusy
     ├── Missing              NotFound, CursorTooOld
@@ -18,7 +19,7 @@ command line belong to the class, so that every door answers alike (spec model.m
     │   └── AuthorityUnavailable
     └── Broken               the installation needs a hand: SchemaMismatch, IsolationUnsupported,
                              EmbeddedUnusable, KeysUnusable, BlobsUnusable, BlobCorrupt,
-                             StreamBroken, ConnectionUnsupported
+                             StreamBroken
 """
 
 from __future__ import annotations
@@ -50,7 +51,6 @@ __all__ = [
     "PayloadInvalid",
     "PayloadTooLarge",
     "ReceiptExpired",
-    "RevisionMismatch",
     "SchemaMismatch",
     "SessionBusy",
     "SessionReplaced",
@@ -180,12 +180,6 @@ class ReceiptExpired(
     remedy="Look at the job itself: the receipt is pruned, so the command was not executed again.",
 ):
     """The command is older than the receipts that are kept, so it is refused (spec P-04)."""
-
-
-class RevisionMismatch(
-    Conflict, code="REVISION_MISMATCH", remedy="Read the row again and repeat the change on its new revision."
-):
-    """The expected revision is not the current one (spec B-05)."""
 
 
 class StateConflict(Conflict, code="STATE_CONFLICT", remedy="Read the job's state; the command does not apply to it."):

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from testigo.authority.actions import SessionAction
 from testigo.authority.receipts import digest_of, once, outlived
 from testigo.authority.start import Held
-from testigo.errors import LeaseLost
+from testigo.errors import EpochStale, LeaseLost
 from testigo.rules.documents import Document, must_be_document
 from testigo.rules.identity import content_digest
 from testigo.store.command import single_statement
@@ -55,9 +55,9 @@ _SAVE = Statement(
 
 _HELD = Statement(
     """
-    SELECT revision
+    SELECT revision, epoch, lease_id IS NOT DISTINCT FROM CAST(:lease AS uuid) AS held
     FROM testigo.job
-    WHERE id = CAST(:job AS uuid) AND lease_id = CAST(:lease AS uuid) AND epoch = :epoch
+    WHERE id = CAST(:job AS uuid)
     """
 )
 
@@ -66,7 +66,8 @@ _HELD = Statement(
 def save(c: Connection, held: Held, checkpoint: Document, *, number: int, action: SessionAction) -> Saved:
     """Keep a checkpoint; `number` counts the saves of this lease from 1.
 
-    Raises `LeaseLost` when the lease is not held any more: nothing was saved.
+    Raises `LeaseLost` when the lease is not held any more, `EpochStale` when another run has begun:
+    nothing was saved.
     """
     must_be_document(checkpoint, field="checkpoint")
     digest = digest_of(action, "save", [held, number, content_digest(checkpoint)])
@@ -89,7 +90,11 @@ def save(c: Connection, held: Held, checkpoint: Document, *, number: int, action
     revision: int | None = receipt.answer["revision"]
     if revision is not None:
         return Saved(revision, superseded=False)
-    row = _HELD.row(c, job=held.job_id, lease=held.lease_id, epoch=held.epoch)
-    if row is None:
+    row = _HELD.row(c, job=held.job_id, lease=held.lease_id)
+    if row is not None and row.epoch > held.epoch:
+        raise EpochStale(
+            f"The job {held.job_id} was granted again: epoch {row.epoch}, not {held.epoch}.", job=held.job_id
+        )
+    if row is None or not row.held:
         raise LeaseLost(f"The lease of job {held.job_id} is lost; the checkpoint was not saved.", job=held.job_id)
     return Saved(row.revision, superseded=True)
