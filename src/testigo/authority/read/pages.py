@@ -110,8 +110,8 @@ class Listing:
             return Page(items, self.cursor(*mark), complete=len(items) == limit)
         return Page(items)
 
-    def _read(self, cursor: str) -> tuple[str, ...]:
-        if len(cursor) > _CURSOR_CHARS_MAX:
+    def _read(self, cursor: object) -> tuple[str, ...]:
+        if not isinstance(cursor, str) or len(cursor) > _CURSOR_CHARS_MAX:
             raise ValueError
         raw = base64.urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4))
         position = json.loads(raw[_SEAL_BYTES:])
