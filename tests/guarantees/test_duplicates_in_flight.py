@@ -107,6 +107,13 @@ def claims(world: World, worker: Worker) -> Sent:
     return command(claim, [QueueClaim("q", 1)], ("work",), slots=1, lease_id=new_id(), action=worker.action())
 
 
+def claims_all(world: World, worker: Worker) -> Sent:
+    """A claim of all that there is: its duplicate finds nothing to take."""
+    queue = new_id()
+    world.submit(queue=queue)
+    return command(claim, [QueueClaim(queue, 5)], ("work",), slots=5, lease_id=new_id(), action=worker.action())
+
+
 def starts(world: World, worker: Worker) -> Sent:
     """The start of a leased job."""
     world.submit()
@@ -230,7 +237,7 @@ def by_name(prepare: Prepare) -> str:
     return prepare.__name__
 
 
-@pytest.mark.parametrize("prepare", COMMANDS, ids=by_name)
+@pytest.mark.parametrize("prepare", [*COMMANDS, claims_all], ids=by_name)
 def test_a_command_that_was_undone_takes_effect_by_its_second_send_and_never_by_a_third(
     world: World, worker: Worker, prepare: Prepare
 ) -> None:

@@ -190,7 +190,8 @@ _DOCUMENTS = Statement(
     """
 )
 
-# Why a claim got nothing: its session is over, or what stands at the front is unfit to be started.
+# Why a claim got nothing: its session is over, an earlier send of it took what there was (then there
+# is no row), or what stands at the front is unfit to be started.
 _EMPTY = Statement(
     """
     SELECT ARRAY(
@@ -209,6 +210,8 @@ _EMPTY = Statement(
            ) AS unfit
     FROM testigo.session
     WHERE id = CAST(:session AS uuid) AND state = 'open' AND low_water <= :n
+      AND NOT EXISTS (SELECT FROM testigo.session_receipt r
+                      WHERE r.session_id = CAST(:session AS uuid) AND r.n = :n AND r.ordinal = 0)
     """
 )
 
