@@ -38,6 +38,15 @@ _SUCCESSOR = Statement(
     "SELECT CAST(successor_id AS text) AS id FROM testigo.successor WHERE job_id = CAST(:id AS uuid)"
 )
 
+# What a redaction left in the place of the payload is nothing to run.
+_REDACTED = Statement(
+    """
+    SELECT CAST(t.id AS text) AS tombstone
+    FROM testigo.job j JOIN testigo.tombstone t ON t.job_id = j.id
+    WHERE j.id = CAST(:id AS uuid) AND t.what = 'redacted' AND j.payload = '{"redacted":"' || t.id || '"}'
+    """
+)
+
 # The work and the contract are the same; the counts begin anew, and dates that have passed are left out.
 _COPY = Statement(
     """
@@ -85,7 +94,8 @@ def reprocess(
     """Make a new job of the same work that supersedes this one.
 
     For a job that has ended, is ready or is blocked. Raises `NotFound`; `StateConflict` for a job
-    that somebody owns or that waits (cancel it first), and for one that has a successor already.
+    that somebody owns or that waits (cancel it first), for one that has a successor already, and for
+    one whose payload was redacted.
     """
     fields.must_be_id(job_id, field="job")
     digest = digest_of(action, "reprocess", [job_id, note])
@@ -103,6 +113,14 @@ def _reprocess(c: Connection, job_id: JobId, made: JobId, note: str, action: Act
             field="job",
             remedy="Reprocess its successor instead.",
             successor=successor.id,
+        )
+    redacted = _REDACTED.row(c, id=job_id)
+    if redacted is not None:
+        raise StateConflict(
+            f"The payload of the job {job_id} was redacted, so there is nothing to run again.",
+            field="job",
+            remedy="Submit the work anew, with its payload.",
+            tombstone=redacted.tombstone,
         )
     superseded = decide.supersede(old.position)
     _COPY.rows(c, id=made, old=job_id)

@@ -31,6 +31,9 @@ class EventData(BaseModel):
 
     version: ClassVar[int] = 1
 
+    redacted: str | None = None
+    """The tombstone of the redaction that took out what people and handlers had worded; else absent."""
+
 
 class JobRequested(EventData):
     """A job was accepted and its stream told of it (EVT-06)."""
@@ -194,7 +197,13 @@ class JobSuperseded(EventData):
 class JobRedacted(EventData):
     """What the job held was removed, for a law's or safety's sake; that it was is kept (spec B-11)."""
 
+    tombstone: str
+    parts: tuple[str, ...]
+    """What was removed: payload, checkpoint, output, error, late, events."""
+    digest: str
+    """Of all texts that are gone."""
     note: str
+    """Why."""
 
 
 CATALOGUE: Mapping[str, type[EventData]] = {

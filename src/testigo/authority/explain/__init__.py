@@ -26,7 +26,7 @@ def explain(c: Connection, job_id: JobId) -> Explanation:
 
     Raises `NotFound`, with the tombstone of a job that was pruned.
     """
-    fields.identifier(job_id, field="job")
+    fields.must_be_id(job_id, field="job")
     seen = see(c, job_id)
     found: tuple[Finding, ...] = ()
     if seen.state in TERMINAL:

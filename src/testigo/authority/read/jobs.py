@@ -214,7 +214,7 @@ def job(c: Connection, job_id: JobId, *, documents: bool = False) -> JobView:
 
     Raises `NotFound`; of a job that was pruned it names the tombstone and the state in which it ended.
     """
-    fields.identifier(job_id, field="job")
+    fields.must_be_id(job_id, field="job")
     row = _JOB.row(c, job=job_id, client=None, kind=None, key=None, documents=documents)
     if row is None:
         raise no_job(c, job_id)
@@ -266,7 +266,7 @@ def jobs(
     for name, value in asked.items():
         if value is not None:
             fields.name(value, field=name)
-    wanted = asked | {"state": None if state is None else str(State(state))}
+    wanted = asked | {"state": None if state is None else fields.member(state, State, field="state")}
     listing = Listing("jobs", tuple(wanted.values()), (an_id,))
     (start,) = listing.position(before, FROM_NEWEST)
     rows = _LIST.rows(c, **wanted, before=start, walk=LIMITS.walk_rows, limit=limit)

@@ -104,7 +104,7 @@ _LISTS = ("superseded", "successors", "parents", "children")
 @single_statement
 def lineage(c: Connection, job_id: JobId, *, limit: int = 100) -> Lineage:
     """A job's relations, at most `limit` of each kind; raises `NotFound` as `job` does."""
-    fields.identifier(job_id, field="job")
+    fields.must_be_id(job_id, field="job")
     check_limit(limit)
     rows = _LINEAGE.rows(c, job=job_id, limit=limit)
     if not rows:

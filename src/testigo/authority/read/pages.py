@@ -128,14 +128,14 @@ class Listing:
         return hashlib.sha256(asked + b"\n" + body).digest()[:_SEAL_BYTES]
 
 
-def an_id(part: str) -> object:
+def an_id(part: str) -> None:
     """Refuse a part of a position that is no id."""
-    return fields.identifier(part, field="cursor")
+    fields.must_be_id(part, field="cursor")
 
 
-def a_name(part: str) -> object:
+def a_name(part: str) -> None:
     """Refuse a part of a position that is no name."""
-    return fields.name(part, field="cursor")
+    fields.name(part, field="cursor")
 
 
 def counted(n: int) -> Count:

@@ -156,7 +156,7 @@ def receipt(c: Connection, actor: str, action: str) -> ReceiptView:
 
 
 def _beside(job_id: str, name: str, after: Cursor | None, limit: int) -> tuple[Listing, str]:
-    fields.identifier(job_id, field="job")
+    fields.must_be_id(job_id, field="job")
     check_limit(limit)
     listing = Listing(name, (job_id,), (an_id,))
     (start,) = listing.position(after, FROM_OLDEST)

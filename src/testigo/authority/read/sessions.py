@@ -96,7 +96,7 @@ def sessions(
     check_limit(limit)
     if agent is not None:
         fields.name(agent, field="agent")
-    wanted = {"agent": agent, "state": None if state is None else str(SessionState(state))}
+    wanted = {"agent": agent, "state": None if state is None else fields.member(state, SessionState, field="state")}
     listing = Listing("sessions", tuple(wanted.values()), (an_id,))
     (start,) = listing.position(before, FROM_NEWEST)
     bounds = {"walk": LIMITS.walk_rows, "count_max": LIMITS.count_max}
