@@ -118,10 +118,10 @@ class User:
         assert self.url
         return self._told(statement)["value"]
 
-    def fork(self) -> int:
-        """Let it fork a child that lives until it is killed; the child's pid."""
+    def fork(self, *, a_user: bool = False) -> int:
+        """Let it fork a child, which may use the directory in its own right; the pid. SIGUSR1 lets it leave and end."""
         assert self.url
-        return int(self._told("fork")["value"])
+        return int(self._told("fork a user" if a_user else "fork")["value"])
 
     def leave(self) -> None:
         """Let it close the server, then end."""
@@ -197,19 +197,32 @@ def main(directory: str, uid: str, wait: str) -> None:
             case "exit":
                 break
             case "fork":
-                _tell(value=_forked(server))
+                _tell(value=_forked(server, None))
+            case "fork a user":
+                _tell(value=_forked(server, Path(directory)))
             case statement:
                 done = connection.execute(statement)
                 row = done.fetchone() if done.description else None
                 _tell(value=row[0] if row else None)
 
 
-def _forked(server: EmbeddedServer) -> int:
+def _forked(server: EmbeddedServer, directory: Path | None) -> int:
+    """A child that closes its copy of the parent's use and, given a directory, uses it itself, until SIGUSR1."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+    ready, told = os.pipe()
     pid = os.fork()
     if pid == 0:
-        # What a child must not be able to do: leave on its parent's behalf, or count as a user.
-        server.close()
-        signal.pause()
+        try:
+            own = EmbeddedServer.use(directory) if directory else None
+            server.close()
+            os.write(told, b".")
+            signal.sigwait([signal.SIGUSR1])
+            if own:
+                own.close()
+        finally:
+            os._exit(0)
+    os.close(told)
+    assert os.read(ready, 1) == b"."
     return pid
 
 

@@ -123,30 +123,14 @@ def test_a_forked_child_is_no_user(directory: Path) -> None:
 
 def test_a_forked_child_may_use_the_server_in_its_own_right(directory: Path) -> None:
     """A child that calls `use` is a user of its own: its parent's going leaves it the server (spec P-31)."""
-    with EmbeddedServer.use(directory) as server:
-        ready, go = os.pipe(), os.pipe()
-        child = os.fork()
-        if child == 0:
-            code = 1
-            try:
-                own = EmbeddedServer.use(directory)
-                os.write(ready[1], b".")
-                os.read(go[0], 1)
-                with connect(own.url) as connection:
-                    connection.execute("SELECT 1")
-                own.close()
-                code = 0
-            finally:
-                os._exit(code)
-        os.close(ready[1])
-        assert os.read(ready[0], 1) == b"."
-    assert lives(directory)
-    os.write(go[1], b".")
-    assert os.waitpid(child, 0)[1] == 0
-    assert not lives(directory)
-    for end in (ready[0], *go):
-        os.close(end)
-    assert server.url
+    with User(directory) as parent:
+        child = parent.fork(a_user=True)
+        try:
+            parent.leave()
+            assert lives(directory)
+        finally:
+            os.kill(child, signal.SIGUSR1)
+    until(lambda: not lives(directory))
 
 
 def test_ctrl_c_ends_its_users_and_not_the_server(directory: Path) -> None:
