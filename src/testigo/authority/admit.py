@@ -96,10 +96,11 @@ def admit_these(c: Connection, ids: Iterable[str]) -> tuple[dict[JobId, LockedJo
     states = {job.id: job.state for job in jobs.values()} | _pruned(c, {*named, *heads.values()} - set(jobs))
     edges = {job_id: _edges(job_id, row, states, heads) for job_id, row in admissions.items()}
     join(c, [edge for own in edges.values() for edge in own])
-    waited_for = {edge.parent for own in edges.values() for edge in own if edge.closed is None}
+    for parent in {edge.parent for own in edges.values() for edge in own if edge.closed is None} & set(jobs):
+        jobs[parent] = replace(jobs[parent], is_parent=True)
     changes: list[Change] = []
     for job_id, row in admissions.items():
-        job = replace(jobs[job_id], is_parent=jobs[job_id].is_parent or job_id in waited_for)
+        job = jobs[job_id]
         admitted = _changes(job, row, edges[job_id])
         changes += admitted
         jobs[job_id] = replace(job, position=replace(job.position, state=admitted[-1].move.target))
