@@ -69,6 +69,14 @@ _DEAD = Statement(
     """
 )
 
+_IS_DEAD = Statement(
+    """
+    SELECT 1
+    FROM testigo.session
+    WHERE id = CAST(:id AS uuid) AND epoch = :epoch AND beat = :beat AND state = 'dead'
+    """
+)
+
 _OVER = Statement(
     """
     SELECT CAST(s.id AS text) AS id, s.agent
@@ -115,8 +123,12 @@ def read_beats(c: Connection) -> Beats:
 
 @single_statement
 def declare_dead(c: Connection, session_id: SessionId, *, epoch: int, beat: int) -> bool:
-    """End a session whose beat was watched unchanged for its whole term; False if it beat meanwhile."""
-    return bool(_DEAD.rows(c, id=session_id, epoch=epoch, beat=beat))
+    """End a session whose beat was watched unchanged for its whole term; False if it beat meanwhile.
+
+    Repeating it changes nothing, and has the same answer (spec P-03).
+    """
+    watched = {"id": session_id, "epoch": epoch, "beat": beat}
+    return bool(_DEAD.rows(c, **watched) or _IS_DEAD.rows(c, **watched))
 
 
 def expire(c: Connection, *, limit: int = STORE.sweep_rows) -> TakenBack:
