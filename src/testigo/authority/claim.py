@@ -178,7 +178,7 @@ _CURRENT = Statement(
            j.timeout_seconds, j.finish_by, j.state <> 'leased', j.payload, j.checkpoint
     FROM testigo.job j
     WHERE j.session_id = CAST(:session AS uuid) AND j.grant_n = :n AND j.lease_id IS NOT NULL
-    ORDER BY j.priority, j.ready_at, j.id
+    ORDER BY array_position(CAST(:queues AS text[]), j.queue), j.priority, j.ready_at, j.id
     """
 )
 
@@ -255,7 +255,7 @@ def claim(
             return Claimed((), {}, tuple(map(JobId, empty.unfit)))
         receipt = outlived(c, action, digest)
     if receipt.replayed:
-        return _replayed(c, action, receipt.answer)
+        return _replayed(c, [q.queue for q in queues], action, receipt.answer)
     return _claimed(c, found, lease_id)
 
 
@@ -304,8 +304,8 @@ def _documents(c: Connection, ids: Iterable[str], lease_id: str) -> dict[str, di
     return {job_id: read.get(job_id, {"payload": "null", "checkpoint": None}) for job_id in ids}
 
 
-def _replayed(c: Connection, action: SessionAction, granted: Sequence[str]) -> Claimed:
-    rows = _CURRENT.rows(c, session=action.session_id, n=action.n)
+def _replayed(c: Connection, queues: Sequence[str], action: SessionAction, granted: Sequence[str]) -> Claimed:
+    rows = _CURRENT.rows(c, queues=queues, session=action.session_id, n=action.n)
     leases = tuple(Lease._make(row) for row in rows)
     current = {lease.job_id for lease in leases}
     return Claimed(leases, {}, replayed=True, lost=tuple(JobId(gone) for gone in granted if gone not in current))
