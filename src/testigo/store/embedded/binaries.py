@@ -104,7 +104,7 @@ def _copied(wheel: Path, copies: Path) -> Path:
     copy = copies / f"postgresql-{importlib.metadata.version(PACKAGE)}"
     try:
         if not copies.exists():
-            copies.mkdir(parents=True)
+            copies.mkdir(parents=True, exist_ok=True)
             copies.chmod(0o755)
         found = copies.lstat()
         if found.st_uid != os.geteuid() or found.st_mode & 0o022:
