@@ -1,4 +1,7 @@
-"""Directories for embedded servers: an empty one, and one whose database is made, which takes a copy's time."""
+"""Directories for embedded servers: an empty one, and one whose database is made, which takes a copy's time.
+
+And a table of tallies, for commands that are of no other use than to be sent.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import pytest
 
 from testigo.store.embedded import EmbeddedServer
 from tests.store.embedded_user import own_directory
+from tests.store.tally import Tally, tallies
 
 
 @pytest.fixture
@@ -33,3 +37,10 @@ def directory(made: Path) -> Iterator[Path]:
     with own_directory() as copy:
         subprocess.run(["cp", "-a", made, copy], check=True)
         yield copy
+
+
+@pytest.fixture
+def tally(database_url: str) -> Iterator[Tally]:
+    """A table of tallies in the test's own database."""
+    with tallies(database_url) as table:
+        yield table
