@@ -27,7 +27,7 @@ __all__ = ["in_line", "race", "seen_waiting"]
 T = TypeVar("T")
 
 DEADLINE_SECONDS = 60.0
-HEAD_START = 4
+HEAD_START = 3
 """A move may be behind the others by up to so many round trips to the database, less one."""
 
 
