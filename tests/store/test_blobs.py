@@ -100,6 +100,15 @@ def test_a_stream_is_put_from_where_it_stands(blobs: BlobStore, tmp_path: Path) 
         assert blobs.read(blobs.put(file).digest) == b"tail"
 
 
+def test_a_blobs_stream_only_goes_forward(blobs: BlobStore) -> None:
+    """Bytes that were skipped could not be verified, so a stream is read and not sought (issue 2)."""
+    with blobs.open(blobs.put(b"bytes").digest) as stream:
+        assert stream.readable()
+        assert not stream.seekable()
+        with pytest.raises(io.UnsupportedOperation):
+            stream.seek(1)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a process's memory has no limit that is kept")
 def test_memory_does_not_grow_with_the_blob(directory: Path) -> None:
     """A blob of 256 MiB passes through put, open and copy_to in a process that may not have 64 MiB more (issue 2)."""
