@@ -16,7 +16,7 @@ from testigo.authority.deferred import settle_deferred
 from testigo.authority.expire import expire
 from testigo.authority.sessions import NewSession, Session, close_session, open_session
 from testigo.authority.settle import Settlement, settle
-from testigo.journal.streams import history
+from testigo.journal.history import history
 from testigo.rules.outcomes import Succeed
 
 QUEUE = f"first-{uuid4().hex[:8]}"  # a queue of this run's own, so that every run tells the same story
@@ -24,7 +24,9 @@ KIND = "media.transcode"
 
 
 def main() -> None:
+    """Tell the story once."""
     with Database() as db:  # TESTIGO_URL, or the embedded server
+        print(f"database   {db.embedded_directory or 'the server of TESTIGO_URL'} …")
         client = Action("first-example")
 
         order = NewJob(KIND, encode({"path": "a.mp4", "height": 720}), queue=QUEUE, key=f"order-{QUEUE}")
@@ -45,30 +47,36 @@ def main() -> None:
         print(f"recovered  {db.run(expire).taken}")
 
         second = start_worker(db, "worker-2")
-        print(f"worker-1   comes back late: {report(db, first, lost)}")
+        print(f"worker-1   comes back, its result is {report_late(db, first, lost)}: kept as evidence, nothing changed")
         done = take(db, second, 10)
-        print(f"worker-2   took {len(done)} and settles: {report(db, second, done)}")
+        print(f"worker-2   took {len(done)}, and {report(db, second, done)} are done")
 
-        print("its story ", " → ".join(event.type for event in db.run(history, receipt.jobs[0].job_id)))
+        story = db.run(history, receipt.jobs[0].job_id)
+        print("its story ", " → ".join(event.type for event in story.events))
 
 
 def start_worker(db: Database, name: str) -> Session:
+    """Open a worker's session: what owns leases, and what they are lost with."""
     return db.run(open_session, NewSession(name, queues=(QUEUE,), kinds=(KIND,)), action=Action(name))
 
 
 def take(db: Database, session: Session, slots: int) -> tuple[Lease, ...]:
+    """Claim at most so many jobs."""
     call = SessionAction(session.id, session.agent, n=1)
     return db.run(claim, [QueueClaim(QUEUE, slots)], [KIND], slots=slots, lease_id=new_id(), action=call).leases
 
 
-def report(db: Database, session: Session, leases: tuple[Lease, ...]) -> str:
-    """Report success for every lease; what the fast path defers is decided under the job's lock."""
+def report(db: Database, session: Session, leases: tuple[Lease, ...]) -> int:
+    """Report success for every lease, and return how many of the reports were accepted."""
+    ends = [Settlement(lease, Succeed(encode("done"))) for lease in leases]
+    return len(db.run(settle, ends, action=SessionAction(session.id, session.agent, n=2)).accepted)
+
+
+def report_late(db: Database, session: Session, leases: tuple[Lease, ...]) -> str:
+    """The same for a session that is over: decided job by job, under the job's lock."""
+    ends = [Settlement(lease, Succeed(encode("done"))) for lease in leases]
     call = SessionAction(session.id, session.agent, n=2)
-    ends = [Settlement(lease, Succeed(encode("done")), {"agent": session.agent}) for lease in leases]
-    if session.agent == "worker-1":  # its session is over: whatever it says is kept as evidence
-        return ", ".join(row.how for row in db.run(settle_deferred, list(enumerate(ends)), action=call))
-    settled = db.run(settle, ends, action=call)
-    return f"{len(settled.accepted)} accepted"
+    return ", ".join(row.how for row in db.run(settle_deferred, list(enumerate(ends)), action=call))
 
 
 if __name__ == "__main__":
