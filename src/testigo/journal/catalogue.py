@@ -147,6 +147,8 @@ class JobFailed(RunData):
     """The contract's waits between tries."""
     wait_seconds: float | None = None
     """Until the next try; absent where it may begin at once, and where there is none."""
+    note: str | None = None
+    """Why it was given back, in the holder's words, where it may not run again."""
 
 
 class JobBlocked(RunData):
