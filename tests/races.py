@@ -22,7 +22,7 @@ from testigo.errors import Error
 from testigo.store.database import Database
 from testigo.store.sql import Statement
 
-__all__ = ["in_line", "race", "seen_waiting"]
+__all__ = ["deadlocks", "in_line", "race", "seen_waiting"]
 
 T = TypeVar("T")
 
@@ -36,6 +36,18 @@ _WAITING = Statement(
     SELECT count(*) AS waiting
     FROM pg_stat_activity
     WHERE datname = current_database() AND wait_event_type = 'Lock'
+    """
+)
+
+
+_SEEN = Statement(
+    """
+    SELECT d.deadlocks,
+           (SELECT count(*)
+            FROM pg_stat_activity a
+            WHERE a.datname = d.datname AND a.pid <> pg_backend_pid()) AS sessions
+    FROM pg_stat_database d
+    WHERE d.datname = current_database()
     """
 )
 
@@ -57,22 +69,31 @@ def race(db: Database, *moves: Callable[[], Any]) -> list[Any]:
         ]
 
 
-def in_line(db: Database, first: Callable[[Connection], Any], *others: Callable[[], Any]) -> list[Any]:
+def in_line(
+    db: Database, first: Callable[[Connection], Any], *others: Callable[[], Any], undone: bool = False
+) -> list[Any]:
     """Make the first move in a transaction, and commit it when each other one waits for a lock or has ended.
 
-    The others are begun one after another, so their order at the lock is the order given.
+    The others are begun one after another, so their order at the lock is the order given. With `undone`
+    the first move is rolled back instead; its answer is what it would have been.
     """
+    behind: list[Future[Any]] = []
+
+    def hold(c: Connection) -> Any:
+        answer = first(c)
+        for other in others:
+            behind.append(threads.submit(_answer, other))
+            seen_waiting(db, behind)
+        if undone:
+            raise _UndoneError(answer)
+        return answer
+
     with ThreadPoolExecutor(len(others)) as threads:
-        behind: list[Future[Any]] = []
-
-        def hold(c: Connection) -> Any:
-            answer = first(c)
-            for other in others:
-                behind.append(threads.submit(_answer, other))
-                seen_waiting(db, behind)
-            return answer
-
-        return [db.run(hold), *(move.result() for move in behind)]
+        try:
+            answer = db.run(hold)
+        except _UndoneError as late:
+            (answer,) = late.args
+        return [answer, *(move.result() for move in behind)]
 
 
 def seen_waiting(db: Database, moves: list[Future[Any]]) -> None:
@@ -80,6 +101,22 @@ def seen_waiting(db: Database, moves: list[Future[Any]]) -> None:
     deadline = time.monotonic() + DEADLINE_SECONDS
     while db.run(_waiting) < sum(not move.done() for move in moves):
         assert time.monotonic() < deadline, "a move neither ended nor waited for a lock"
+
+
+def deadlocks(db: Database) -> int:
+    """How many deadlocks the server has ended in this database since it was made.
+
+    A session reports what happened to it when it feels like it, and at the latest when it ends: so all are ended first.
+    """
+    db.close()
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while (seen := db.run(_seen)).sessions > 0:
+        assert time.monotonic() < deadline, "a session did not end"
+    return int(seen.deadlocks)
+
+
+class _UndoneError(Exception):
+    """Rolls a transaction back, with the answer that it had."""
 
 
 def _answer(move: Callable[[], T]) -> T | Error:
@@ -91,3 +128,7 @@ def _answer(move: Callable[[], T]) -> T | Error:
 
 def _waiting(c: Connection) -> int:
     return int(_WAITING.rows(c)[0].waiting)
+
+
+def _seen(c: Connection) -> Any:
+    return _SEEN.rows(c)[0]

@@ -20,7 +20,7 @@ from sqlalchemy import Connection
 from testigo.authority.actions import Action, JobId, new_id
 from testigo.authority.receipts import Kept, digest_of, expired, once
 from testigo.authority.submissions import How, NewJob, Submitted, SubmittedJob, check, content, digest_of_request
-from testigo.errors import Conflict, KeyBusy, KeyConflict, NotFound
+from testigo.errors import Busy, Conflict, KeyBusy, KeyConflict, NotFound
 from testigo.rules.contract import contract_text
 from testigo.rules.graph import outside
 from testigo.settings import CONTRACT, STORE
@@ -69,7 +69,7 @@ _SUBMIT = Statement(
         SELECT client, kind, key, id, digest
         FROM input, bounded
         WHERE key IS NOT NULL
-        ORDER BY client, kind, key
+        ORDER BY client, kind, key, n
         ON CONFLICT DO NOTHING
         RETURNING job_id
     ),
@@ -148,6 +148,8 @@ _MISSING = Statement(
     """
 )
 
+_THERE = Statement("SELECT 1 FROM testigo.job WHERE id = ANY (CAST(:ids AS uuid[])) LIMIT 1")
+
 _HOLDERS = Statement(
     """
     SELECT i.n, s.job_id, s.request_digest
@@ -197,7 +199,6 @@ def submit_within(c: Connection, jobs: Sequence[NewJob], *, action: Action) -> S
 
 def _submit(c: Connection, jobs: Sequence[NewJob], action: Action, *, admits: bool) -> Submitted:
     check(jobs)
-    _check_parents(c, jobs)
     ids = json.dumps([job.id for job in jobs])
     digest = digest_of(action, "submit", content(jobs))
     parameters = _columns(jobs) | {
@@ -209,7 +210,12 @@ def _submit(c: Connection, jobs: Sequence[NewJob], action: Action, *, admits: bo
         "jobs": ids,
         "lock_ms": str(int(STORE.lock_timeout_seconds * 1000)),
     }
-    receipt = once(c, action, digest, lambda: _send(c, parameters, jobs))
+    try:
+        receipt = once(c, action, digest, lambda: _send(c, parameters, jobs))
+    except Exception as error:
+        if constraint_of(error) != "job_pkey":
+            raise
+        raise _taken(c, jobs) from error
     if receipt is None:
         raise expired(action.id)
     return _answer(c, jobs, receipt)
@@ -226,20 +232,26 @@ def _check_parents(c: Connection, jobs: Sequence[NewJob]) -> None:
 
 
 def _send(c: Connection, parameters: dict[str, Any], jobs: Sequence[NewJob]) -> str | None:
+    _check_parents(c, jobs)
     try:
         row = _SUBMIT.row(c, **parameters)
     except Exception as error:
         if is_lock_timeout(error):
             keys = ", ".join(sorted({repr(job.key) for job in jobs if job.key is not None})[:5])
             raise KeyBusy(f"Another transaction holds one of the keys {keys}.", field="key") from error
-        if constraint_of(error) == "job_pkey":
-            raise Conflict(
-                "A job with this id was submitted before, by another command.",
-                field="id",
-                remedy="Make a NewJob for each submission; resend one only with its own action.",
-            ) from error
         raise
     return str(row.answer) if row else None
+
+
+def _taken(c: Connection, jobs: Sequence[NewJob]) -> Busy | Conflict:
+    """Who has the id of one of these jobs: a job that is seen, or one that a caller's snapshot is too old to see."""
+    if not _THERE.rows(c, ids=[job.id for job in jobs]):
+        return Busy("A job with this id was submitted meanwhile, perhaps by an earlier send of this command.")
+    return Conflict(
+        "A job with this id was submitted before, by another command.",
+        field="id",
+        remedy="Make a NewJob for each submission; resend one only with its own action.",
+    )
 
 
 def _answer(c: Connection, jobs: Sequence[NewJob], receipt: Kept) -> Submitted:
