@@ -59,6 +59,8 @@ class _Installation:
         check_name(self.schema)
         self.pool_size = pool_size
         self.embedded_directory = embedded_directory(self.given_url)
+        if self.embedded_directory is None:
+            server_url(self.given_url)  # what is no URL is refused here, and not by the first command
         self._server: EmbeddedServer | None = None
         self._waker: Waker | None = None
         self._listener: Listener | None = None

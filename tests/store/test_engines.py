@@ -1,0 +1,89 @@
+"""The engine's own connections: which are refused, and which are used in full because they are direct."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from psycopg import sql
+from sqlalchemy import Connection
+
+from testigo.errors import IsolationUnsupported
+from testigo.store.command import single_statement
+from testigo.store.database import AsyncDatabase, Database
+from tests.store.roles import as_role, ordinary_role
+
+
+@pytest.fixture
+def role(server_url: str) -> Iterator[str]:
+    """An ordinary role."""
+    with ordinary_role(server_url) as name:
+        yield name
+
+
+def configure(url: str, statement: str, *names: str) -> None:
+    """Have an administrator say it."""
+    with psycopg.connect(url, autocommit=True) as administrator:
+        administrator.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
+
+
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+def test_a_role_above_read_committed_is_refused_and_its_remedy_works(database_url: str, role: str, level: str) -> None:
+    """The refusal comes before the first command, and names the ALTER ROLE that mends it (spec P-02)."""
+    configure(database_url, f"ALTER ROLE {{}} SET default_transaction_isolation = '{level}'", role)
+    configure(database_url, "GRANT USAGE ON SCHEMA testigo TO PUBLIC")
+    configure(database_url, "GRANT SELECT ON testigo.schema_version TO PUBLIC")
+    with Database(as_role(database_url, role)) as db:
+        with pytest.raises(IsolationUnsupported, match=level.upper()) as refused:
+            db.run(lambda c: None)
+        assert refused.value.remedy == f"ALTER ROLE {role} SET default_transaction_isolation = 'read committed';"
+        configure(database_url, refused.value.remedy)
+        assert db.run(lambda c: "done") == "done"
+
+
+def test_a_database_above_read_committed_is_refused_and_its_remedy_works(database_url: str) -> None:
+    """Where the database says so, the role's own word is the remedy too, since it weighs more (spec P-02)."""
+    name = database_url.partition("?")[0].rpartition("/")[2]
+    configure(database_url, "ALTER DATABASE {} SET default_transaction_isolation = 'serializable'", name)
+    with Database(database_url) as db, pytest.raises(IsolationUnsupported) as refused:
+        db.run(lambda c: None)
+    assert refused.value.remedy == "ALTER ROLE postgres SET default_transaction_isolation = 'read committed';"
+
+
+def test_a_refused_role_is_refused_to_asynchronous_callers_too(database_url: str, role: str) -> None:
+    """The check belongs to the connection, whoever opens it (spec P-02)."""
+    configure(database_url, "ALTER ROLE {} SET default_transaction_isolation = 'serializable'", role)
+
+    async def work() -> None:
+        async with AsyncDatabase(as_role(database_url, role)) as db:
+            with pytest.raises(IsolationUnsupported):
+                await db.run(lambda c: None)
+
+    asyncio.run(work())
+
+
+@single_statement
+def settings(c: Connection) -> tuple[object, ...]:
+    """What differs between a direct connection and any other."""
+    shown = c.exec_driver_sql("SELECT current_setting('enable_seqscan'), current_setting('jit')").one()
+    driver = c.connection.driver_connection
+    assert isinstance(driver, psycopg.Connection | psycopg.AsyncConnection)
+    return (*shown, driver.prepare_threshold)
+
+
+def test_a_direct_connection_prepares_and_neither_scans_nor_compiles(database_url: str) -> None:
+    """Where nobody is in between, repeated statements are prepared, for plans that hold (decision record 0011)."""
+    with Database(database_url) as db:
+        assert db.run(settings) == ("off", "off", 5)
+
+
+def test_a_direct_connection_of_an_event_loop_does_the_same(database_url: str) -> None:
+    """The driver's asynchronous connection is recognised as well (decision record 0011)."""
+
+    async def work() -> object:
+        async with AsyncDatabase(database_url) as db:
+            return await db.run(settings)
+
+    assert asyncio.run(work()) == ("off", "off", 5)
