@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection
 
 from testigo.authority.actions import Action, SessionAction
-from testigo.errors import ActionIdCollision, Busy, Conflict, ReceiptExpired, SessionReplaced
+from testigo.errors import ActionIdCollision, Busy, Conflict, NotFound, ReceiptExpired, SessionReplaced
 from testigo.rules.identity import command_digest, content_digest
 from testigo.store.command import savepoint
 from testigo.store.failures import constraint_of, sqlstate_of
@@ -23,7 +23,8 @@ from testigo.store.sql import Statement
 
 __all__ = ["Kept", "digest_of", "exactly_once", "expired", "once", "outlived"]
 
-_KEYS = frozenset({"receipt_pkey", "session_receipt_pkey"})
+_KEYS = frozenset({"receipt_pkey", "session_receipt_pkey", "successor_pkey"})
+"""What can be there already although nobody at this snapshot sees it."""
 
 
 class Kept(NamedTuple):
@@ -81,7 +82,8 @@ def once(c: Connection, action: Action | SessionAction, digest: str, send: Calla
 
     `send` runs the statement and returns the answer that it filed, or None when it filed none. A command
     that is sent twice finds what it did itself in its way, be it the receipt or any effect before it; so
-    whatever is refused because something is there already is first looked up by its receipt (spec P-03).
+    whatever is refused for what is there already, or is not there any more, is first looked up by its
+    receipt (spec P-03).
     Raises `ActionIdCollision` when the receipt belongs to other content (spec P-02).
     """
     try:
@@ -89,12 +91,12 @@ def once(c: Connection, action: Action | SessionAction, digest: str, send: Calla
             answer = send()
     except Exception as error:
         repeated = sqlstate_of(error) == "23505"
-        found = _find(c, action, digest) if repeated or isinstance(error, Conflict) else None
+        found = _find(c, action, digest) if repeated or isinstance(error, Conflict | NotFound) else None
         if found is not None:
             return found
         if repeated and constraint_of(error) in _KEYS:
             # Above READ COMMITTED, or between two sends of which one is being undone: never "absent".
-            raise Busy("The receipt of this command exists and cannot be read yet.") from error
+            raise Busy("This was done already, and its receipt cannot be read yet.") from error
         raise
     return None if answer is None else Kept(json.loads(answer), replayed=False)
 
