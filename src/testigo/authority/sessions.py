@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from testigo.authority.actions import Action, SessionId, new_id
 from testigo.authority.receipts import digest_of, exactly_once
-from testigo.errors import NotFound, SessionBusy
+from testigo.errors import Conflict, NotFound, SessionBusy
 from testigo.rules import fields
 from testigo.rules.documents import encode
 from testigo.rules.leases import check_obligation
@@ -118,10 +118,12 @@ def open_session(c: Connection, new: NewSession, *, action: Action) -> Session:
     """Open a session for an agent, and end the one whose place it takes (spec P-21, B-13).
 
     Raises `SessionBusy` while the agent's exclusive session lives, and while its session drains and
-    `replace` was not asked for; `Invalid` for a term that no holder could keep (spec P-19).
+    `replace` was not asked for; `Conflict` for an id that another command opened; `Invalid` for a term
+    that no holder could keep (spec P-19).
     """
     _check(new)
-    digest = digest_of(action, "open_session", [new.agent, new.queues, new.kinds, new.exclusive, new.replace])
+    asked = [new.agent, new.queues, new.kinds, new.exclusive, new.replace, new.term_seconds, new.host, new.processes]
+    digest = digest_of(action, "open_session", asked)
     opened = exactly_once(c, action, digest, lambda: _open(c, new)).answer
     return Session(SessionId(opened["id"]), new.agent, opened["epoch"], new.term_seconds, opened["replaced"])
 
@@ -147,6 +149,12 @@ def _open(c: Connection, new: NewSession) -> dict[str, object]:
                 f"The agent {new.agent!r} has a session that is {live.state}.", field="agent", session=live.id
             )
         _END.rows(c, id=live.id, state="replaced")
+    if _KNOWN.rows(c, id=new.id):
+        raise Conflict(
+            f"The session {new.id} was opened before, by another command.",
+            field="session.id",
+            remedy="Make a NewSession for each opening; resend one only with its own action.",
+        )
     _OPEN.rows(
         c,
         id=new.id,
