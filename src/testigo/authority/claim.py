@@ -240,7 +240,7 @@ def claim(
     fields.whole(slots, field="slots", low=1, high=LIMITS.claim_max)
     if not queues or not kinds:
         raise Invalid("A claim names at least one queue and one kind.", field="queues" if not queues else "kinds")
-    content = [[q.queue for q in queues], list(kinds), slots, starts]
+    content = [[(q.queue, q.slots) for q in queues], list(kinds), slots, starts]
     digest = digest_of(action, "claim", content)
     found: list[tuple[Any, ...]] = []
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
+from testigo.authority import submissions
 from testigo.authority.actions import JobId, SessionAction, new_id
 from testigo.authority.claim import Lease
 from testigo.authority.receipts import digest_of, once, outlived
@@ -153,7 +154,8 @@ def settle(c: Connection, settlements: Sequence[Settlement], *, action: SessionA
 def content(settlement: Settlement) -> tuple[object, ...]:
     """What the holder reported of one run, for the digest of the command."""
     lease = settlement.lease
-    return (lease.job_id, lease.lease_id, lease.epoch, repr(settlement.outcome), settlement.cost)
+    children = submissions.content(settlement.children)
+    return (lease.job_id, lease.lease_id, lease.epoch, repr(settlement.outcome), settlement.cost, children)
 
 
 _REPORTED = ("ids", "leases", "epochs", "states", "costs", "outputs", "limitations")
