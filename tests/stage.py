@@ -59,6 +59,7 @@ class Stage:
     """
 
     def __init__(self, url: str) -> None:
+        self.url = url
         # As a replica it runs no triggers: neither those that forbid a change, nor those that break.
         self._hand = psycopg.connect(
             url, autocommit=True, options="-c timezone=UTC -c session_replication_role=replica"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.invariants import check
+from tests.stage import Stage, staged
 from tests.world import World
 
 Rounds = Callable[[int], range]
@@ -17,6 +18,13 @@ def rounds(request: pytest.FixtureRequest) -> Rounds:
     """How often a race is run: as often as the test says, and thirty times that in `make soak`."""
     factor: int = request.param
     return lambda count: range(count * factor)
+
+
+@pytest.fixture(scope="session")
+def stage(server_url: str, template_name: str) -> Iterator[Stage]:
+    """An installation that is put back, and breaks when it is told to; one for each worker process."""
+    with staged(server_url, template_name) as stage:
+        yield stage
 
 
 @pytest.fixture(autouse=True)

@@ -27,7 +27,7 @@ from testigo.settings import STORE
 from tests import careless
 from tests.crash import Fault
 from tests.scenes import SCENES, Call, call, told
-from tests.stage import Stage, differences, staged
+from tests.stage import Stage, differences
 from tests.world import World
 
 Sender = Callable[[Call], Any]
@@ -39,13 +39,6 @@ LOOKS = {read_beats, waits_for_admission}
 PARTS = {"edges", "jobs", "receipts", "write", "admit_these"}
 READS = {"explain", "read"}
 """The modules and functions of the authority that are parts of commands, and those that change nothing."""
-
-
-@pytest.fixture(scope="module")
-def stage(server_url: str, template_name: str) -> Iterator[Stage]:
-    """An installation that is put back and breaks, one for all tests of a worker process."""
-    with staged(server_url, template_name) as stage:
-        yield stage
 
 
 @pytest.fixture
