@@ -6,6 +6,7 @@ the middle of their statement, at a gate before the receipt.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from sqlalchemy import create_engine, make_url
+from sqlalchemy import Connection, create_engine, make_url
 
 from testigo.authority.actions import JobId, new_id
 from testigo.authority.admit import admit
@@ -185,6 +186,42 @@ def test_a_session_is_not_forgotten_while_a_claim_of_it_is_uncommitted(world: Wo
     assert world.db.run(expire).taken == 1
 
 
+def test_a_session_is_not_forgotten_while_a_transaction_runs_that_ran_when_it_was_marked(world: World) -> None:
+    """It might have claimed by a statement that is over and saw the session open (spec P-07, P-18)."""
+    worker = world.worker()
+    world.db.run(close_session, worker.id)
+    _, swept = in_line(
+        world.db,
+        lambda c: c.exec_driver_sql("SELECT pg_current_xact_id()").all(),
+        lambda: sweeps(world, prune_sessions),
+    )
+    assert swept == 0
+    assert sweeps(world, prune_sessions) == 1
+
+
+def test_a_session_is_not_marked_while_a_statement_runs_that_takes_it_for_open(world: World, database_url: str) -> None:
+    """Whatever that statement does after the mark would not be waited for, so it is waited for before (spec P-07)."""
+    worker = world.worker()
+
+    def look(c: Connection) -> None:
+        c.exec_driver_sql("SET LOCAL lock_timeout = 0")
+        c.exec_driver_sql("SELECT state, pg_advisory_xact_lock(1) FROM testigo.session")
+
+    with psycopg.connect(database_url, autocommit=True) as keeper, ThreadPoolExecutor(1) as thread:
+        keeper.execute("SELECT pg_advisory_lock(1)")
+        looking = thread.submit(world.db.run, look)
+        try:
+            seen_waiting(world.db, [looking])
+            world.db.run(close_session, worker.id)
+            sweeps(world, prune_sessions)
+            (profile,) = world.query("SELECT receipts_below FROM testigo.session_profile")
+        finally:
+            keeper.execute("SELECT pg_advisory_unlock(1)")
+        looking.result()
+    assert profile.receipts_below == 0
+    assert sweeps(world, prune_sessions) == 1
+
+
 # Jobs.
 
 
@@ -206,6 +243,32 @@ def test_a_reprocess_and_a_prune_of_one_job_never_both_happen(world: World, roun
             worker = world.worker()
             worker.succeed(worker.take())
             assert world.db.run(prune_all).pruned == 2
+
+
+@pytest.mark.parametrize("need", ["a successor", "a child"])
+def test_what_comes_to_need_a_job_just_before_it_is_locked_keeps_it(
+    world: World, monkeypatch: pytest.MonkeyPatch, need: str
+) -> None:
+    """What a lock guards is read after the lock: here it changes between the look and the lock (spec P-07)."""
+    job_id = ended(world, Fail("E", "no", permanent=True), key="k")
+    child = NewJob("work", queue="q", parents=(job_id,), policy=Policy.WAIT)
+    world.db.run(submit_within, [child], action=world.action())
+    module = sys.modules[prune_jobs.__module__]
+    lock = module._LOCK
+
+    class Late:
+        """The statement that locks, sent a little later."""
+
+        def rows(self, c: Connection, **parameters: Any) -> list[Any]:
+            if need == "a child":
+                world.db.run(admit)
+            else:
+                world.db.run(reprocess, job_id, action=world.action())
+            return lock.rows(c, **parameters)  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(module, "_LOCK", Late())
+    assert world.db.run(prune_all) == (0, False)
+    assert world.state(job_id) == "permanent_failure"
 
 
 def test_a_reprocess_behind_a_prune_finds_nothing(world: World) -> None:
@@ -233,7 +296,15 @@ def test_a_child_that_is_admitted_while_its_parent_is_pruned_learns_how_it_ended
         child = NewJob("work", queue="q", parents=(parent,), policy=policy)
         world.db.run(submit_within, [child], action=world.action())
         race(world.db, lambda: world.db.run(admit), lambda: world.db.run(prune_all))
-        assert world.state(child.id) == state
+        # One that ended at once may be gone by now as well, behind its own tombstone.
+        (row,) = world.query(
+            """
+            SELECT CAST(state AS text) AS state FROM testigo.job WHERE id = CAST(:id AS uuid)
+            UNION ALL SELECT CAST(state AS text) FROM testigo.tombstone WHERE job_id = CAST(:id AS uuid)
+            """,
+            id=child.id,
+        )
+        assert row.state == state
 
 
 def test_an_admission_behind_a_prune_judges_by_the_tombstone(world: World) -> None:
