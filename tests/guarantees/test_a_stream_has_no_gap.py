@@ -149,6 +149,8 @@ def follow(db: Database, stream: str, written: threading.Event) -> list[Event]:
         try:
             page = db.run(read, stream, after=len(seen), limit=50)
         except NotFound:
+            if last_look:
+                return seen
             continue
         seen += page.events
         if last_look and not page.more:

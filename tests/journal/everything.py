@@ -13,6 +13,7 @@ from testigo.authority.deferred import settle_deferred
 from testigo.authority.expire import expire, take_back
 from testigo.authority.pause import configure_queue
 from testigo.authority.promote import promote
+from testigo.authority.redact import Part, redact
 from testigo.authority.reprocess import reprocess
 from testigo.authority.retire import retire, retire_lapsed
 from testigo.authority.sessions import close_session
@@ -26,9 +27,15 @@ from testigo.rules.outcomes import Block, Degrade, Fail, Outcome, Release, RunFa
 from testigo.rules.retries import Constant, Exponential, Listed
 from tests.world import Worker, World, held, settlement
 
-__all__ = ["FACTS", "do_everything", "end", "keep_in_full"]
+__all__ = ["FACTS", "do_everything", "end", "keep_in_full", "redact_everything"]
 
 FACTS = RunFacts("2026.11", datetime(2026, 11, 30, 12, tzinfo=UTC), 1.5, 9, 2**40)
+_ENDED = """
+    SELECT id
+    FROM testigo.job
+    WHERE queue = :queue
+      AND state IN ('succeeded', 'succeeded_degraded', 'permanent_failure', 'cancelled', 'superseded')
+"""
 NOTE = "why — it is “known”\nand told"
 
 
@@ -46,6 +53,12 @@ def do_everything(world: World, queue: str = "q") -> None:
 def keep_in_full(world: World, queue: str, stripes: int = 1) -> None:
     """Have a queue keep all events of the jobs that are submitted from now on."""
     world.db.run(configure_queue, queue, events="full", stripes=stripes, action=world.action())
+
+
+def redact_everything(world: World, queue: str) -> None:
+    """Take the words and documents out of every job of a queue that has ended."""
+    for row in world.query(_ENDED, queue=queue):
+        world.db.run(redact, JobId(str(row.id)), list(Part), note=NOTE, action=world.action())
 
 
 def end(worker: Worker, lease: Lease, outcome: Outcome, **more: Any) -> None:
@@ -103,6 +116,8 @@ class _Hand:
         end(self.worker, self.worker.take(), Succeed())
         end(self.worker, self.take(), Release(NOTE), facts=FACTS)
         end(self.worker, self.worker.take(), Succeed())
+        for given_back in (Release(NOTE), Yield(encode(3))):
+            end(self.worker, self.take(cost_limit=1.0), given_back, facts=FACTS, cost=2.0)
         self.submit(priority=-1)
         (leased,) = self.worker.claim(1, starts=False).leases
         end(self.worker, leased, Release("not now"))

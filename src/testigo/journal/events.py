@@ -23,7 +23,7 @@ _SEQUENCE_DIGITS = len(str(2**63 - 1))
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One fact, as its stream keeps it; it never changes.
+    """One fact, as its stream keeps it; it never changes, unless a redaction takes words out of its `data`.
 
     `sequence` is its place in `stream`, counted 1, 2, 3 … without a gap, and `revision` that of the
     job (`subject`) which it made. `time` is when it was appended, by the database's clock: along a
