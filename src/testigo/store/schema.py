@@ -8,16 +8,19 @@ by an error in the middle (spec R101).
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy import URL, Connection, NullPool, create_engine
+from sqlalchemy.exc import DBAPIError
 
-from testigo.errors import Invalid, SchemaMismatch
+from testigo.errors import AuthorityUnavailable, Invalid, SchemaMismatch
 from testigo.settings import STORE
-from testigo.store.failures import is_undefined_table
+from testigo.store.failures import is_connection_lost, is_undefined_table, reason_of
 from testigo.store.sql import SCHEMA_OPTION, Statement, schema_of
 from testigo.store.urls import server_url
 
@@ -33,11 +36,14 @@ _MIGRATIONS = Path(__file__).with_name("migrations")
 def migrate(url: URL | str, schema: str = STORE.schema) -> None:
     """Bring the schema to this release's version; safe to repeat, and from several processes at once.
 
-    The role needs to own the schema, or to be allowed to create it, and nothing more.
+    The role needs to own the schema, or to be allowed to create it, and nothing more. Raises
+    `SchemaMismatch` when the schema is newer than this release, `AuthorityUnavailable` when the
+    database does not answer.
     """
+    if not check_migrations(url, schema):
+        return
     config = _config(schema)
-    engine = create_engine(server_url(url), poolclass=NullPool, hide_parameters=True)
-    with engine.connect() as c:
+    with _connected(url) as c:
         config.attributes["connection"] = c
         command.upgrade(config, "head")
 
@@ -45,12 +51,11 @@ def migrate(url: URL | str, schema: str = STORE.schema) -> None:
 def check_migrations(url: URL | str, schema: str = STORE.schema) -> list[str]:
     """The versions that `migrate` would apply, oldest first; empty when the schema is up to date.
 
-    Raises `SchemaMismatch` when the schema is newer than this release.
+    Raises as `migrate` does.
     """
     script = ScriptDirectory.from_config(_config(schema))
     known = [revision.revision for revision in script.walk_revisions()][::-1]
-    engine = create_engine(server_url(url), poolclass=NullPool, hide_parameters=True)
-    with engine.connect() as c:
+    with _connected(url) as c:
         current = _current(c, schema)
     if current is None:
         return known
@@ -93,6 +98,19 @@ def check_name(schema: str) -> None:
         size = 0
     if not 1 <= size <= 63 or "\x00" in schema or schema.startswith("pg_"):
         raise Invalid("That cannot be the name of a schema.", field="schema", limit="1 to 63 bytes, not pg_…")
+
+
+@contextmanager
+def _connected(url: URL | str) -> Iterator[Connection]:
+    """A connection of its own, for one use."""
+    engine = create_engine(server_url(url), poolclass=NullPool, hide_parameters=True)
+    try:
+        with engine.connect() as c:
+            yield c
+    except DBAPIError as error:
+        if is_connection_lost(error):
+            raise AuthorityUnavailable(f"The database did not answer: {reason_of(error)}.") from error
+        raise
 
 
 def _newer(current: str) -> SchemaMismatch:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 from sqlalchemy import Connection, text
+from sqlalchemy.schema import CreateSchema
 
 VERSION_TABLE = "schema_version"
 
@@ -18,7 +19,7 @@ def _write_out(schema: str) -> None:
         literal_binds=True,
     )
     with context.begin_transaction():
-        context.get_context().impl.static_output(f"CREATE SCHEMA IF NOT EXISTS {_quoted(schema)};")
+        context.execute(CreateSchema(schema, if_not_exists=True))
         context.run_migrations()
 
 
@@ -27,14 +28,10 @@ def _run(connection: Connection, schema: str) -> None:
     connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('testigo migrations'))"))
     # To a role that may not create schemas, IF NOT EXISTS is refused even where somebody made it one.
     if not connection.execute(text("SELECT FROM pg_namespace WHERE nspname = :schema"), {"schema": schema}).all():
-        connection.exec_driver_sql(f"CREATE SCHEMA {_quoted(schema)}")
+        connection.execute(CreateSchema(schema))
     context.configure(connection=connection, version_table=VERSION_TABLE, version_table_schema=schema)
     context.run_migrations()
     connection.commit()
-
-
-def _quoted(schema: str) -> str:
-    return '"' + schema.replace('"', '""') + '"'
 
 
 if context.is_offline_mode():
