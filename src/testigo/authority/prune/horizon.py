@@ -15,8 +15,9 @@ from testigo.store.sql import Statement
 __all__ = ["horizon"]
 
 # The oldest transaction that runs, or that some statement's snapshot takes for running. Every role
-# may read backend_xmin of every other's. A row whose xmin is older was committed before all of them
-# began: `age(xmin) > age(horizon)`, since ages compare rightly where 32-bit ids do not.
+# may read backend_xmin of every other's; the server's own vacuum, which has no user, sends no
+# statement of ours. A row whose xmin is older was committed before all of them began:
+# `age(xmin) > age(horizon)`, since ages compare rightly where 32-bit ids do not.
 _HORIZON = Statement(
     """
     SELECT CAST(x AS text) AS oldest
@@ -24,7 +25,7 @@ _HORIZON = Statement(
           UNION ALL
           SELECT a.backend_xmin
           FROM pg_stat_activity a
-          WHERE a.datname = current_database() AND a.backend_xmin IS NOT NULL) AS seen(x)
+          WHERE a.datname = current_database() AND a.usesysid IS NOT NULL AND a.backend_xmin IS NOT NULL) AS seen(x)
     ORDER BY age(x) DESC
     LIMIT 1
     """
