@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
@@ -34,13 +33,13 @@ from tests.scenes.call import LATER
 from tests.stage import Stage
 from tests.world import World, held, settlement
 
-RECEIPTED = {name for name, scene in SCENES.items() if "action" in inspect.signature(scene.command).parameters} - {
-    "start leased jobs"
-}
-"""The scenes of commands that keep a receipt; a start needs none, since a job that runs has started."""
-
-OF_WORKERS = {name for name in RECEIPTED if SCENES[name].command in (claim, save, settle, settle_deferred)}
-"""Those of them that only a worker sends, on a connection of its own."""
+RECEIPTED = sorted(name for name, scene in SCENES.items() if scene.keeps_a_receipt)
+WITHIN = sorted(
+    name
+    for name in RECEIPTED
+    if not SCENES[name].is_a_workers and name != "submit inside a transaction of its callers own"
+)
+"""The scenes of commands that anybody may send, on any connection."""
 
 Run = Callable[..., Any]
 
@@ -70,7 +69,7 @@ def test_a_command_that_is_sent_again_has_the_same_answer_and_changes_nothing(
         assert facts(stage) == done
 
 
-@pytest.mark.parametrize("name", sorted(RECEIPTED))
+@pytest.mark.parametrize("name", RECEIPTED)
 def test_other_content_under_the_same_action_is_refused_and_changes_nothing(
     stage: Stage, world: World, name: str
 ) -> None:
@@ -283,7 +282,7 @@ def test_a_deferred_row_is_accepted_by_a_receipt_of_its_own(stage: Stage, world:
 
 
 @pytest.mark.parametrize("level", [IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE])
-@pytest.mark.parametrize("name", sorted(RECEIPTED - OF_WORKERS - {"submit inside a transaction of its callers own"}))
+@pytest.mark.parametrize("name", WITHIN)
 def test_a_caller_whose_snapshot_is_too_old_for_the_receipt_is_told_to_try_again(
     stage: Stage, world: World, name: str, level: IsolationLevel
 ) -> None:

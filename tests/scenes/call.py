@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from testigo.authority.actions import SessionAction
 from testigo.authority.claim import Claimed
+from testigo.authority.start import start
 from tests.world import World
 
 __all__ = ["LATER", "SCENES", "Call", "Scene", "call", "scene", "told"]
@@ -57,6 +60,16 @@ class Scene(NamedTuple):
 
     command: Command
     prepare: Callable[[World], Call]
+
+    @property
+    def keeps_a_receipt(self) -> bool:
+        """Whether the command has an action and keeps its answer; a start needs none: what runs has started."""
+        return "action" in inspect.get_annotations(self.command) and self.command is not start
+
+    @property
+    def is_a_workers(self) -> bool:
+        """Whether only a worker sends it, as a turn of its session."""
+        return bool(inspect.get_annotations(self.command)["action"] == SessionAction.__name__)
 
 
 SCENES: dict[str, Scene] = {}

@@ -36,9 +36,9 @@ class Kept(NamedTuple):
 
 _READ = Statement(
     """
-    SELECT digest, answer
-    FROM testigo.receipt
-    WHERE actor = :actor AND action = :action
+    SELECT r.digest, r.answer, CAST(:created_at AS timestamptz) <= i.receipt_floor AS past
+    FROM testigo.installation i
+         LEFT JOIN testigo.receipt r ON r.actor = :actor AND r.action = :action
     """
 )
 
@@ -104,7 +104,8 @@ def once(c: Connection, action: Action | SessionAction, digest: str, send: Calla
 def exactly_once(c: Connection, action: Action | SessionAction, digest: str, body: Callable[[], object]) -> Kept:
     """Run a command of several statements whose answer `body` returns, and file its receipt as the last.
 
-    A receipt that is there already is the answer, and nothing is done (spec B-04, P-02).
+    A receipt that is there already is the answer, and nothing is done (spec B-04, P-02). Raises
+    `ReceiptExpired` for an action whose receipt may have been pruned (spec P-04).
     """
     found = _find(c, action, digest)
     if found is not None:
@@ -141,11 +142,16 @@ def outlived(c: Connection, action: SessionAction, digest: str) -> Kept:
 
 
 def _find(c: Connection, action: Action | SessionAction, digest: str) -> Kept | None:
-    if isinstance(action, Action):
-        row = _READ.row(c, actor=action.actor, action=action.id)
-    else:
+    """The receipt, if there is one. Whether there was one is not known of an action at or below the floor."""
+    if isinstance(action, SessionAction):
         row = _READ_SESSION.row(c, session=action.session_id, n=action.n, ordinal=action.ordinal)
-    return _same((row.digest, row.answer), digest) if row else None
+        return _same((row.digest, row.answer), digest) if row else None
+    (row,) = _READ.rows(c, actor=action.actor, action=action.id, created_at=action.created_at)
+    if row.digest is not None:
+        return _same((row.digest, row.answer), digest)
+    if row.past:
+        raise expired(action.id)
+    return None
 
 
 def _file(c: Connection, action: Action | SessionAction, digest: str, answer: object) -> str | None:
