@@ -11,16 +11,18 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import psycopg
 from psycopg.pq import Trace
 from sqlalchemy import Connection
 
+from testigo.store.command import single_statement
 from testigo.store.database import Database
 from testigo.store.failures import sqlstate_of
 from testigo.store.sql import Statement
 
-__all__ = ["Raising", "Tally", "backend_pid", "overheard", "raised", "tallies"]
+__all__ = ["Raising", "Tally", "backend_pid", "overheard", "raised", "session", "tallies"]
 
 _RAISE = Statement("UPDATE tally SET n = n + 1 WHERE id = :id RETURNING n")
 
@@ -94,6 +96,19 @@ def raised(c: Connection, number: int = 0) -> int:
 def backend_pid(c: Connection) -> int:
     """The server's process behind the connection."""
     return int(c.exec_driver_sql("SELECT pg_backend_pid()").scalar_one())
+
+
+@single_statement
+def session(c: Connection) -> dict[str, Any]:
+    """What the server's session behind the connection is like between two transactions."""
+    queries = {
+        "settings": "SELECT json_object_agg(name, setting ORDER BY name) FROM pg_settings",
+        "locks": "SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory'",
+        "held cursors": "SELECT count(*) FROM pg_cursors WHERE is_holdable",
+        "channels": "SELECT count(*) FROM pg_listening_channels()",
+        "temporary tables": "SELECT count(*) FROM pg_class WHERE relpersistence = 't'",
+    }
+    return {"pid": backend_pid(c), **{name: c.exec_driver_sql(query).scalar_one() for name, query in queries.items()}}
 
 
 @contextmanager

@@ -14,10 +14,9 @@ from testigo.authority.renew import renew
 from testigo.authority.save import save
 from testigo.errors import StateConflict
 from testigo.rules.documents import encode
-from testigo.store.command import single_statement
 from testigo.store.database import Database
 from tests.store.day import live_a_day
-from tests.store.tally import Tally, backend_pid, overheard, raised
+from tests.store.tally import Tally, overheard, raised, session
 from tests.world import World, held
 
 _BOUNDS = "SELECT set_config('lock_timeout', $1, true), set_config('idle_in_transaction_session_timeout', $2, true)"
@@ -70,23 +69,10 @@ def test_a_command_that_fails_ends_its_transaction(one: Database, tally: Tally) 
 
 def test_a_day_of_commands_leaves_nothing_in_the_session(one: Database) -> None:
     """After every command each setting is what it was: only SET LOCAL is used, and nothing is held (spec P-12)."""
-    before = one.run(_session)
+    before = one.run(session)
     live_a_day(one, "q")
     one.run(pause, Scope.KIND, "other", action=World(one).action())
-    assert one.run(_session) == before
-
-
-@single_statement
-def _session(c: Connection) -> dict[str, object]:
-    """What the server's session behind the connection is like between two transactions."""
-    queries = {
-        "settings": "SELECT json_object_agg(name, setting ORDER BY name) FROM pg_settings",
-        "locks": "SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory'",
-        "held cursors": "SELECT count(*) FROM pg_cursors WHERE is_holdable",
-        "channels": "SELECT count(*) FROM pg_listening_channels()",
-        "temporary tables": "SELECT count(*) FROM pg_class WHERE relpersistence = 't'",
-    }
-    return {"pid": backend_pid(c), **{name: c.exec_driver_sql(query).scalar_one() for name, query in queries.items()}}
+    assert one.run(session) == before
 
 
 def _statements(told: list[str]) -> list[str]:
