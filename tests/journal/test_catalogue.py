@@ -17,7 +17,7 @@ from testigo.journal.catalogue import CATALOGUE, EventData, JobFailed, JobLost, 
 from testigo.journal.events import Event
 from testigo.journal.history import history
 from testigo.journal.streams import read
-from testigo.rules.outcomes import Fail, RunFacts
+from testigo.rules.outcomes import Block, Fail, Release, RunFacts
 from testigo.rules.retries import Constant
 from testigo.rules.states import State
 from testigo.rules.transitions import EventType
@@ -106,6 +106,17 @@ def test_a_failure_tells_the_policy_that_applied_and_when_the_job_runs_again(wor
     assert (failed.failures, failed.attempts, failed.wait_seconds) == (1, 5, 60)
     assert failed.backoff == {"type": "constant", "seconds": 60}
     assert (failed.deployment, failed.run_seconds, failed.exit_signal) == ("2026.11", 1.5, 9)
+
+
+def test_words_that_no_database_could_hold_are_made_fit_in_events_too(world: World) -> None:
+    """Recording how a run ended never fails, whatever a handler says of it (model.md *Errors*; field case R45)."""
+    unfit = "a\x00b\ud800"
+    worker = world.worker()
+    for outcome in (Fail(unfit, unfit, unfit), Block(unfit, unfit), Release(unfit)):
+        (job,) = world.submit(priority=-1)
+        end(worker, worker.take(), outcome)
+        told = world.db.run(history, job).events
+        assert all("\x00" not in str(event.data) and strictly(event) for event in told)
 
 
 def test_the_event_of_a_lost_run_names_whose_run_it_was(world: World) -> None:

@@ -17,6 +17,7 @@ from testigo.errors import StateConflict
 from testigo.rules.outcomes import Block, Degrade, Fail, Outcome, Release, Succeed, Yield
 from testigo.rules.retries import Backoff, Budget, Exhausted, Spent, after_failure, after_loss, exhausted
 from testigo.rules.states import LEASED, TERMINAL, State
+from testigo.rules.text import tidy
 from testigo.rules.transitions import Command, EventType, walk
 
 __all__ = [
@@ -179,7 +180,8 @@ def settle(position: Position, outcome: Outcome, *, draw: float, now: datetime) 
         case Block():
             if cancelling:
                 return _move(position, Command.BLOCK, [(Command.BLOCK, State.CANCELLED)], reason="cancelled")
-            return _move(position, Command.BLOCK, [(Command.BLOCK, State.BLOCKED_BY_QUALITY)], reason=outcome.reason)
+            blocked = [(Command.BLOCK, State.BLOCKED_BY_QUALITY)]
+            return _move(position, Command.BLOCK, blocked, reason=tidy(outcome.reason))
         case Yield():
             return _give_back(position, Command.YIELD, keeps=True, now=now)
         case Release():
