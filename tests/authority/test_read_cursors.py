@@ -41,7 +41,21 @@ def test_a_cursor_belongs_to_the_listing_that_made_it(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    "forged", ["", "x", "é", "AAAA", "=" * 8, "A" * 5_000, "\x00", 7, None.__class__, b"x", new_id(), "A" * 17]
+    "forged",
+    [
+        "",
+        "x",
+        "é",
+        "AAAA",
+        "=" * 8,
+        "A" * 5_000,
+        "\x00",
+        7,
+        None.__class__,
+        b"x",
+        "01a22d92-dea2-76ce-a836-e4773eccbe60",
+        "A" * 17,
+    ],
 )
 def test_what_is_no_cursor_is_refused(world: World, forged: Any) -> None:
     """Whatever is given as a cursor is an answer or CURSOR_INVALID, never an error of the database."""

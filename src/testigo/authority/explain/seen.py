@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from testigo.authority.actions import JobId
-from testigo.authority.read.jobs import no_job
+from testigo.authority.read.details import no_job
 from testigo.rules.contract import contract_terms
 from testigo.rules.decide import Position, is_fit
 from testigo.rules.states import State

@@ -7,7 +7,8 @@ journal.
 
 from __future__ import annotations
 
-from testigo.authority.read.jobs import Documents, JobSummary, JobView, Owner, by_key, job, jobs
+from testigo.authority.read.details import Documents, JobView, Owner, by_key, job
+from testigo.authority.read.jobs import JobSummary, jobs
 from testigo.authority.read.lineage import Lineage, Related, lineage
 from testigo.authority.read.pages import Count, Cursor, Page
 from testigo.authority.read.queues import Pause, QueueView, paused, queues
