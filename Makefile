@@ -49,7 +49,8 @@ check: $(INSTALLED)  ## Check style, types, layers, dead code and dependencies
 bench: $(INSTALLED)  ## Measure this machine: a table, and JSON in bench/results
 	@$(BIN)/python -m bench $(ARGS)
 
-docs: $(INSTALLED)  ## Build the documentation into site/
+docs: $(INSTALLED)  ## Write the reference from the code, and build the documentation into site/
+	@$(BIN)/python -m docs.generate
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "Open site/index.html"
 

@@ -1,0 +1,25 @@
+"""The files of docs/reference that are generated, each with the function that writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from docs.generate.diagram import diagram
+from docs.generate.errors import errors_page
+from docs.generate.events import events_page
+from docs.generate.settings import settings_page
+from docs.generate.states import states_page
+
+__all__ = ["PAGES", "REFERENCE"]
+
+REFERENCE = Path(__file__).resolve().parents[1] / "reference"
+"""Where they are."""
+
+PAGES: dict[str, Callable[[], str]] = {
+    "states.svg": diagram,
+    "states.md": states_page,
+    "events.md": events_page,
+    "errors.md": errors_page,
+    "settings.md": settings_page,
+}
