@@ -70,12 +70,17 @@ def race(db: Database, *moves: Callable[[], Any]) -> list[Any]:
 
 
 def in_line(
-    db: Database, first: Callable[[Connection], Any], *others: Callable[[], Any], undone: bool = False
+    db: Database,
+    first: Callable[[Connection], Any],
+    *others: Callable[[], Any],
+    then: Callable[[Connection], Any] | None = None,
+    undone: bool = False,
 ) -> list[Any]:
     """Make the first move in a transaction, and commit it when each other one waits for a lock or has ended.
 
-    The others are begun one after another, so their order at the lock is the order given. With `undone`
-    the first move is rolled back instead; its answer is what it would have been.
+    The others are begun one after another, so their order at the lock is the order given. `then` is
+    what the first one goes on with, still in its transaction, while the others wait. With `undone` it
+    is rolled back instead; its answer is what it would have been.
     """
     behind: list[Future[Any]] = []
 
@@ -84,6 +89,8 @@ def in_line(
         for other in others:
             behind.append(threads.submit(_answer, other))
             seen_waiting(db, behind)
+        if then is not None:
+            then(c)
         if undone:
             raise _UndoneError(answer)
         return answer
