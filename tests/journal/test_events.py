@@ -35,6 +35,13 @@ def test_an_event_is_a_cloudevent_in_json(world: World) -> None:
     }
 
 
+def test_an_event_can_be_kept_in_a_set(world: World) -> None:
+    """Whoever deduplicates keeps events, or their ids, in sets (spec B-06)."""
+    world.submit()
+    (event,) = world.db.run(read, "q").events
+    assert {event, *world.db.run(read, "q").events} == {event}
+
+
 def test_attributes_keep_the_rules_of_cloudevents() -> None:
     """Names are lower-case letters and digits, numbers fit 32 bits, time is RFC 3339 in UTC (spec A-02).
 

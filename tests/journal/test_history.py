@@ -58,8 +58,9 @@ def test_what_never_was_a_job_has_no_history(world: World, fill: Fill) -> None:
     with pytest.raises(Invalid) as refused:
         world.db.run(history, JobId("no-id"))
     assert refused.value.field == "job"
-    with pytest.raises(CursorInvalid):
-        world.db.run(history, JobId(new_id()), after=-1)
+    for look in (history, runs):
+        with pytest.raises(CursorInvalid):
+            world.db.run(look, JobId(new_id()), after=-1)
     (parent,) = world.submit()
     (unadmitted,) = world.submit(parents=(parent,))
     assert world.db.run(history, unadmitted) == ((), None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -39,7 +39,7 @@ class Event:
     revision: int
     actor: str
     action: str
-    data: Mapping[str, Any]
+    data: Mapping[str, Any] = field(hash=False)
 
     @property
     def source(self) -> str:

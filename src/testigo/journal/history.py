@@ -102,6 +102,7 @@ def runs(c: Connection, job_id: JobId, *, after: int = 0, limit: int = 100) -> t
     that were given back. Raises `NotFound` for what never was a job.
     """
     fields.whole(limit, field="limit", low=1, high=LIMITS.page_max)
+    check_cursor(after)
     found: dict[int, Run] = {}
     for event in _events(c, job_id):
         epoch = event.data.get("epoch")
