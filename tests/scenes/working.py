@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from testigo.authority.actions import new_id
 from testigo.authority.cancel import cancel
-from testigo.authority.claim import QueueClaim, claim
+from testigo.authority.claim import Claimed, QueueClaim, claim
 from testigo.authority.pause import configure_queue
 from testigo.authority.renew import renew
 from testigo.authority.save import save
@@ -67,6 +67,15 @@ def claim_and_start_from_several_queues(world: World) -> Call:
     worker = world.worker(queues=("r", "q"))
     queues = [QueueClaim("r", 2), QueueClaim("q", 4)]
     return call(claim, queues, ["work"], slots=5, lease_id=new_id(), action=worker.action()).but(slots=4)
+
+
+@scene(claim)
+def claim_all_that_there_is(world: World) -> Call:
+    """While a first send of it is on its way, a second one finds nothing: what it took is taken back (spec P-17)."""
+    world.submit(*(NewJob("work", queue="q") for _ in range(2)))
+    made = {"lease_id": new_id(), "action": world.worker().action()}
+    asked = call(claim, [QueueClaim("q", 3)], ["work"], slots=3, **made)
+    return asked.but([QueueClaim("q", 3), QueueClaim("r", 3)], ["work"]).then(Claimed((), {}))
 
 
 @scene(claim)
