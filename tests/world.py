@@ -97,14 +97,25 @@ class Worker:
         (lease,) = self.claim(1).leases
         return lease
 
-    def settle(self, *ends: tuple[Lease, Outcome]) -> list[SettledRow] | Settled:
-        """Settle these runs, the deferred ones as well; answers the deferred rows, or the receipt."""
+    def settle(self, *ends: tuple[Lease, Outcome]) -> Settled:
+        """Settle these runs, the deferred ones as well; answers the receipt of the fast path."""
+        settled, _ = self._settle(ends)
+        return settled
+
+    def settle_slowly(self, *ends: tuple[Lease, Outcome]) -> list[SettledRow]:
+        """Settle these runs, none of which the fast path accepts; answers what became of each."""
+        settled, rows = self._settle(ends)
+        assert not settled.accepted
+        return rows
+
+    def _settle(self, ends: Sequence[tuple[Lease, Outcome]]) -> tuple[Settled, list[SettledRow]]:
         action = self.action()
         rows = [settlement(lease, outcome) for lease, outcome in ends]
         settled = self.db.run(settle, rows, action=action)
         if not settled.deferred:
-            return settled
-        return list(self.db.run(settle_deferred, [(at, rows[at]) for at in settled.deferred], action=action))
+            return settled, []
+        deferred = [(at, rows[at]) for at in settled.deferred]
+        return settled, list(self.db.run(settle_deferred, deferred, action=action))
 
     def succeed(self, *leases: Lease) -> None:
         """Settle these runs as succeeded."""

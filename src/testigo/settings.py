@@ -53,8 +53,6 @@ class Limits:
     """A queue, kind, client, agent, actor, stream or tag."""
     key_bytes_max: int = 512
     """A submission key, as UTF-8: it lives in an index."""
-    action_chars_max: int = 200
-    """An action id."""
     text_bytes_max: int = 16 * 1024
     """An error, a reason or a note: text from outside is cut to this, never refused."""
     tags_max: int = 32
@@ -89,8 +87,6 @@ class Sessions:
     """A session whose beat was watched unchanged for so long is dead."""
     term_seconds_min: float = 2.0
     """The shortest term that a session may ask for."""
-    beats_per_term: int = 5
-    """How often a holder renews."""
     stop_after_terms: float = 0.6
     """The holder stops itself when its last good renewal is older than this share of the term."""
     clock_drift: float = 0.01
@@ -105,8 +101,6 @@ class Retention:
 
     jobs_days: int = 30
     """Jobs that have ended."""
-    events_days: int = 30
-    """The events of a queue's stream."""
     receipts_days: int = 7
     """Receipts; an older command is refused, never executed."""
     tombstones_days: int = 400

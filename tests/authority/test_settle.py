@@ -11,12 +11,12 @@ from tests.world import World
 
 def test_a_run_that_succeeds_ends_its_job_and_frees_its_lease(world: World) -> None:
     """A settled job is terminal, holds its output exactly and nobody owns it (spec B-13, P-06)."""
-    (id,) = world.submit()
+    (job_id,) = world.submit()
     worker = world.worker()
     worker.settle((worker.take(), Succeed(encode({"n": 1e2, "z": -0.0}))))
-    job = world.job(id)
+    job = world.job(job_id)
     assert (job.state, job.output, job.lease_id) == ("succeeded", '{"n":100.0,"z":-0.0}', None)
-    assert world.events(id) == ["job.requested", "job.completed"]
+    assert world.events(job_id) == ["job.requested", "job.completed"]
 
 
 def test_a_retryable_failure_after_a_cancel_request_ends_in_cancelled(world: World) -> None:
@@ -25,7 +25,7 @@ def test_a_retryable_failure_after_a_cancel_request_ends_in_cancelled(world: Wor
     worker = world.worker()
     lease = worker.take()
     world.db.run(cancel, [first], action=world.action())
-    (row,) = worker.settle((lease, Fail("E", "try again")))
+    (row,) = worker.settle_slowly((lease, Fail("E", "try again")))
     assert row.how is How.ACCEPTED
     assert world.state(first) == "cancelled"
     assert worker.take().job_id == second

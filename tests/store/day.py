@@ -155,7 +155,6 @@ def _leave(world: World, worker: Worker, queue: str) -> None:
 def _end(worker: Worker, outcome: Outcome) -> JobId:
     """Take a job and end its run by what the fast path defers."""
     lease = worker.take()
-    answer = worker.settle((lease, outcome))
-    assert isinstance(answer, list)
-    assert answer[0] == SettledRow(lease.job_id, How.ACCEPTED, answer[0].state)
+    (row,) = worker.settle_slowly((lease, outcome))
+    assert row == SettledRow(lease.job_id, How.ACCEPTED, row.state)
     return lease.job_id
