@@ -7,6 +7,7 @@ the middle of their statement, at a gate before the receipt.
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -68,6 +69,15 @@ def sweeps(world: World, command: Callable[..., Pruned], **asked: Any) -> int:
     return sum(world.db.run(command, older_than_days=0, **asked).pruned for _ in range(4))
 
 
+def go(world: World, command: Callable[..., Pruned], rows: int, **asked: Any) -> None:
+    """Sweep until so many rows went: nothing does while any transaction of the server is as old as its refusal."""
+    deadline = time.monotonic() + 60
+    while rows > 0:
+        assert time.monotonic() < deadline, f"{rows} more rows should go"
+        rows -= sweeps(world, command, **asked)
+    assert rows == 0
+
+
 def ended(world: World, outcome: Any = None, **given: Any) -> JobId:
     """A job that has ended."""
     (job_id,) = world.submit(**given)
@@ -92,7 +102,7 @@ def test_a_resend_that_began_before_the_floor_rose_finds_its_receipt(world: Worl
     with stopped(world, database_url, "receipt", lambda: world.db.run(submit, again, action=action)) as resend:
         assert sweeps(world, prune_receipts) == 0
     assert (resend.result().jobs, resend.result().replayed) == (first, True)
-    assert sweeps(world, prune_receipts) == 1
+    go(world, prune_receipts, 1)
     with pytest.raises(ReceiptExpired):
         world.db.run(submit, again, action=action)
     assert count(world, "job") == 1
@@ -113,7 +123,7 @@ def test_a_caller_with_an_old_snapshot_executes_nothing_again(world: World, data
             pause(caller, Scope.QUEUE, "q", action=action)
         caller.rollback()
     engine.dispose()
-    assert sweeps(world, prune_receipts) == 2
+    go(world, prune_receipts, 2)
     with pytest.raises(ReceiptExpired):
         world.db.run(pause, Scope.QUEUE, "q", action=action)
     assert count(world, "pause") == 0
@@ -148,7 +158,7 @@ def test_a_claim_that_is_resent_below_the_low_water_mark_takes_nothing(world: Wo
         assert sweeps(world, prune_sessions, limit=1) == 0
     assert [lease.job_id for lease in resend.result().leases] == [first]
     assert world.state(second) == "ready"
-    assert sweeps(world, prune_sessions, limit=1) == 1
+    go(world, prune_sessions, 1, limit=1)
 
 
 def test_a_session_is_not_forgotten_while_a_claim_of_it_is_on_its_way(world: World, database_url: str) -> None:
@@ -159,9 +169,9 @@ def test_a_session_is_not_forgotten_while_a_claim_of_it_is_on_its_way(world: Wor
         world.db.run(close_session, worker.id)
         assert sweeps(world, prune_sessions) == 0
     assert [lease.job_id for lease in claiming.result().leases] == [job_id]
-    assert sweeps(world, prune_sessions) == 1
+    go(world, prune_sessions, 1)
     assert world.db.run(expire).taken == 1
-    assert sweeps(world, prune_sessions) == 1
+    go(world, prune_sessions, 1)
     assert (count(world, "session"), world.state(job_id)) == (0, "ready")
 
 
@@ -196,7 +206,7 @@ def test_a_session_is_not_forgotten_while_a_transaction_runs_that_ran_when_it_wa
         lambda: sweeps(world, prune_sessions),
     )
     assert swept == 0
-    assert sweeps(world, prune_sessions) == 1
+    go(world, prune_sessions, 1)
 
 
 def test_a_session_is_not_marked_while_a_statement_runs_that_takes_it_for_open(world: World, database_url: str) -> None:
@@ -219,7 +229,7 @@ def test_a_session_is_not_marked_while_a_statement_runs_that_takes_it_for_open(w
             keeper.execute("SELECT pg_advisory_unlock(1)")
         looking.result()
     assert profile.receipts_below == 0
-    assert sweeps(world, prune_sessions) == 1
+    go(world, prune_sessions, 1)
 
 
 # Jobs.
