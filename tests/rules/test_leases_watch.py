@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -19,7 +18,7 @@ HOME = "7123456789-1"
 
 def session(number: int, *, epoch: int = 1, beat: int = 0, term: float = 15.0) -> Reading:
     """A session as a read shows it."""
-    return Reading(UUID(int=number), epoch, beat, term)
+    return Reading(f"id-{number}", epoch, beat, term)
 
 
 A, B = session(1), session(2)
@@ -185,7 +184,7 @@ def test_what_stays_dead_is_told_again_until_it_is_gone() -> None:
 
 def test_a_run_ages_from_the_reapers_own_first_sight() -> None:
     """A hard limit against a keeper that beats but never settles: no database clock, the session's cap (spec P-22)."""
-    run = RunReading(UUID(int=9), 4, limit_seconds=120.0, term_seconds=15.0)
+    run = RunReading("id-9", 4, limit_seconds=120.0, term_seconds=15.0)
     watch: Watch[RunReading] = Watch()
     for number in range(40):
         watch.observe([run], HOME, answered_at=number * 3.0)
@@ -198,7 +197,7 @@ def test_a_run_ages_from_the_reapers_own_first_sight() -> None:
 
 def test_a_suspended_reaper_ends_no_run() -> None:
     """A day of suspension counts a fifth of the session's term, not of the run's limit (spec P-22)."""
-    run = RunReading(UUID(int=9), 4, limit_seconds=4.0, term_seconds=15.0)
+    run = RunReading("id-9", 4, limit_seconds=4.0, term_seconds=15.0)
     watch: Watch[RunReading] = Watch()
     watch.observe([run], HOME, answered_at=0.0)
     watch.observe([run], HOME, answered_at=86_400.0)

@@ -122,7 +122,7 @@ def read_beats(c: Connection) -> Beats:
 
 
 @single_statement
-def declare_dead(c: Connection, session_id: SessionId, *, epoch: int, beat: int) -> bool:
+def declare_dead(c: Connection, session_id: str, *, epoch: int, beat: int) -> bool:
     """End a session whose beat was watched unchanged for its whole term; False if it beat meanwhile.
 
     Repeating it changes nothing, and has the same answer (spec P-03).

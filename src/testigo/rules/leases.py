@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
-from uuid import UUID
 
 from testigo.errors import Invalid
 from testigo.settings import LIMITS, SESSIONS
@@ -113,7 +112,7 @@ class Holder:
 class Reading:
     """An open session as one read showed it."""
 
-    session_id: UUID
+    session_id: str
     epoch: int
     beat: int
     term_seconds: float
@@ -129,7 +128,7 @@ class RunReading:
     """A job under a hard limit as one read showed it: it ages like a beat, from the watcher's own first
     sight of this epoch (spec P-22)."""
 
-    job_id: UUID
+    job_id: str
     epoch: int
     limit_seconds: float
     term_seconds: float
