@@ -253,6 +253,29 @@ def test_wherever_a_step_ends_a_pass_takes_all(
     assert left(world) == set(stay)
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "00000000-0000-0000-0000-000000000001",
+        "f47ac10b-58cc-4372-a567-0e02b2c3d479",
+        "0f000000-0000-7000-8000-000000000000",
+        "ffffffff-ffff-ffff-ffff-fffffffffffe",
+    ],
+)
+def test_a_job_whose_id_is_not_of_its_time_goes_as_well(
+    world: World, monkeypatch: pytest.MonkeyPatch, odd: str
+) -> None:
+    """Ids are their makers' to make: by chance, or by a clock that is years ahead; none is kept for ever."""
+    short_walks(monkeypatch, 1)
+    world.submit(*(NewJob("work", queue="q", priority=1) for _ in range(2)))
+    end(world, priority=-1)
+    end(world, id=JobId(odd))
+    end(world, priority=-1)
+    assert prune(world) == 3
+    assert len(left(world)) == 2
+    assert world.query("SELECT place FROM testigo.prune_walk")[0].place is None
+
+
 def test_a_pass_rests_until_it_is_time_for_the_next(world: World) -> None:
     """With 30 days, a pass begins once a day: nothing is looked at in between."""
     end(world)

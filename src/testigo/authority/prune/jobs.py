@@ -11,8 +11,9 @@ until the last of them can go. A chain goes at once, and its key stays with the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from sqlalchemy import Connection, Row
 
@@ -27,15 +28,18 @@ __all__ = ["prune_jobs"]
 _PASSES = 30
 """A pass over all jobs begins this often in the time that a job is kept: with 30 days, once a day."""
 
+_AHEAD = timedelta(days=1)
+
+_LAST = "ffffffff-ffff-ffff-ffff-ffffffffffff"
+
 
 # One pruner at a time; another finds nothing to do.
 _BEGIN = Statement(
     """
-    SELECT CAST(coalesce(w.place, '00000000-0000-0000-0000-000000000000') AS text) AS place, t.cutoff,
-           CAST(rpad(lpad(to_hex(CAST(extract(epoch FROM t.cutoff) * 1000 AS bigint)), 12, '0'), 32, '0') AS text)
-               AS end,
+    SELECT CAST(coalesce(w.place, '00000000-0000-0000-0000-000000000000') AS text) AS place, now() AS now,
+           now() - :days * interval '1 day' AS cutoff,
            w.place IS NULL AND w.began_at > now() - :days * interval '1 day' / :passes AS rests
-    FROM testigo.prune_walk w, (SELECT now() - :days * interval '1 day' AS cutoff) AS t
+    FROM testigo.prune_walk w
     FOR UPDATE OF w SKIP LOCKED
     """
 )
@@ -48,7 +52,7 @@ _GO_ON = Statement(
     """
 )
 
-# What others look at next is not looked at again: the last row is where the walk goes on, ripe or not.
+# The last row is where the walk goes on, ripe or not.
 _LOOK = Statement(
     """
     SELECT CAST(w.id AS text) AS id, w.ripe, w.n
@@ -161,12 +165,29 @@ def prune_jobs(c: Connection, *, older_than_days: int = RETENTION.jobs_days, lim
     walk = _BEGIN.row(c, days=older_than_days, passes=_PASSES)
     if walk is None or walk.rests:
         return Pruned(0, more=False)
-    bounds = {"place": walk.place, "end": walk.end, "cutoff": walk.cutoff, "walk": LIMITS.walk_rows, "limit": limit}
-    looked = _LOOK.rows(c, **bounds)
-    goes_on = bool(looked) and (len(looked) == limit or looked[-1].n == LIMITS.walk_rows)
-    _GO_ON.rows(c, place=looked[-1].id if goes_on else None)
-    pruned = _prune(c, [row.id for row in looked if row.ripe], walk.cutoff, older_than_days)
-    return Pruned(pruned, more=goes_on)
+    ripe, place = _look(c, walk, limit)
+    _GO_ON.rows(c, place=place)
+    return Pruned(_prune(c, ripe, walk.cutoff, older_than_days), more=place is not None)
+
+
+def _look(c: Connection, walk: Row[Any], limit: int) -> tuple[list[str], str | None]:
+    """The next jobs that are ripe, and the place from which the walk goes on; None at its end.
+
+    What was made after the cut-off is passed over, and so are ids of the coming day, for makers whose
+    clocks are ahead. Ids beyond that are not of their time, and are walked as well.
+    """
+    ripe: list[str] = []
+    for start, end in ((walk.place, _id_at(walk.cutoff)), (max(walk.place, _id_at(walk.now + _AHEAD)), _LAST)):
+        rows = _LOOK.rows(c, place=start, end=end, cutoff=walk.cutoff, walk=LIMITS.walk_rows, limit=limit)
+        ripe += [row.id for row in rows if row.ripe]
+        if rows and (len(rows) == limit or rows[-1].n == LIMITS.walk_rows):
+            return ripe, rows[-1].id
+    return ripe, None
+
+
+def _id_at(moment: datetime) -> str:
+    """The least id that is made at a time: the first 48 bits of a UUIDv7 are milliseconds."""
+    return str(UUID(int=int(moment.timestamp() * 1000) << 80))
 
 
 def _prune(c: Connection, ripe: Sequence[str], cutoff: datetime, days: int) -> int:
