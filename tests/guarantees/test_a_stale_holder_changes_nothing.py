@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -133,6 +134,23 @@ def test_who_lost_a_lease_is_told_and_changes_nothing(world: World, lose: Loss) 
     for outcome in OUTCOMES:
         assert end(world.db, lease, outcome, worker.action()) is How.LATE
     assert (world.job(lease.job_id), world.events(lease.job_id)) == before
+
+
+@pytest.mark.parametrize("forged", [{"lease_id": new_id()}, {"epoch": 2}], ids=["lease", "epoch"])
+def test_lease_and_epoch_are_both_the_fence(world: World, forged: dict[str, Any]) -> None:
+    """Who names another lease or epoch than the job's own is refused, even at the job's own revision: after a failover
+    that lost commits, epochs and revisions come again (spec D-03, P-15, P-23)."""
+    (job,) = world.submit()
+    worker = world.worker()
+    lease = worker.take()._replace(**forged)
+    before = world.job(job)
+    assert end(world.db, lease, Succeed(), worker.action()) is How.LATE
+    with pytest.raises(LeaseLost):
+        world.db.run(save, held(lease), encode(1), number=1, action=worker.action())
+    assert world.db.run(start, [held(lease)], action=worker.action()).lost == (job,)
+    renewed = world.db.run(renew, worker.id, [held(lease)], epoch=1, beat=1, low_water=0)
+    assert renewed.lost == (job,)
+    assert world.job(job) == before
 
 
 def test_what_came_late_is_kept_word_for_word(world: World) -> None:
