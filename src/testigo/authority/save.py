@@ -55,7 +55,7 @@ _SAVE = Statement(
 
 _HELD = Statement(
     """
-    SELECT revision, epoch, lease_id IS NOT DISTINCT FROM CAST(:lease AS uuid) AS held
+    SELECT revision, epoch, epoch = :epoch AND lease_id IS NOT DISTINCT FROM CAST(:lease AS uuid) AS held
     FROM testigo.job
     WHERE id = CAST(:job AS uuid)
     """
@@ -90,7 +90,7 @@ def save(c: Connection, held: Held, checkpoint: Document, *, number: int, action
     revision: int | None = receipt.answer["revision"]
     if revision is not None:
         return Saved(revision, superseded=False)
-    row = _HELD.row(c, job=held.job_id, lease=held.lease_id)
+    row = _HELD.row(c, job=held.job_id, lease=held.lease_id, epoch=held.epoch)
     if row is not None and row.epoch > held.epoch:
         raise EpochStale(
             f"The job {held.job_id} was granted again: epoch {row.epoch}, not {held.epoch}.", job=held.job_id
