@@ -70,12 +70,18 @@ def own_directory() -> Iterator[Path]:
     try:
         yield directory
     finally:
-        if (directory / "alive").exists() and lives(directory):
-            with suppress(ProcessLookupError):
-                os.kill(postmaster(directory), signal.SIGQUIT)
-            until(lambda: not lives(directory))
+        until(lambda: not (directory / "alive").exists() or _ended(directory))
         forget(directory / "server.json")
         shutil.rmtree(parent)
+
+
+def _ended(directory: Path) -> bool:
+    """Whether the directory's server has ended; told to if not, as soon as it has a pid to be told by."""
+    if not lives(directory):
+        return True
+    with suppress(ProcessLookupError, FileNotFoundError, IndexError):
+        os.kill(postmaster(directory), signal.SIGQUIT)
+    return False
 
 
 class User:
