@@ -5,21 +5,27 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
+from sqlalchemy import Connection
 
 from testigo.authority.actions import JobId
 from testigo.authority.admit import admit
-from testigo.authority.expire import expire
+from testigo.authority.expire import expire, take_back
+from testigo.authority.jobs import lock
+from testigo.authority.promote import promote
 from testigo.authority.retire import retire
 from testigo.authority.sessions import close_session
 from testigo.authority.submissions import NewJob
 from testigo.rules.outcomes import Fail
 from tests.guarantees.conftest import Rounds
-from tests.races import race
+from tests.races import in_line, race
 from tests.world import World
 
 GOOD = 100
+
+Sweep = Callable[[], Any]
 
 
 def failed_too_often(world: World, job: JobId) -> str:
@@ -120,6 +126,57 @@ def test_of_many_who_retire_a_job_at_once_one_ends_it(world: World, rounds: Roun
         assert world.state(odd) == "permanent_failure"
         worker.succeed(*(claimed.leases or worker.claim(1).leases))
         assert world.state(other) == "succeeded"
+
+
+def is_lost(world: World) -> tuple[list[JobId], Sweep]:
+    """Two jobs of two sessions that are over."""
+    jobs = world.submit(*(NewJob("work", queue="q") for _ in range(2)))
+    for _ in jobs:
+        worker = world.worker()
+        worker.take()
+        world.db.run(close_session, worker.id)
+    return jobs, partial(world.db.run, expire)
+
+
+def is_unlisted(world: World) -> tuple[list[JobId], Sweep]:
+    """Two jobs that their session does not know of."""
+    jobs = world.submit(*(NewJob("work", queue="q") for _ in range(2)))
+    worker = world.worker()
+    worker.claim(2)
+    return jobs, partial(world.db.run, take_back, worker.id, watermark=worker.n, listed=[])
+
+
+def is_due(world: World) -> tuple[list[JobId], Sweep]:
+    """Two jobs whose time has come."""
+    jobs = world.submit(*(NewJob("work", queue="q") for _ in range(2)))
+    worker = world.worker()
+    worker.settle(*((lease, Fail("E", "again", wait_seconds=1e-6)) for lease in worker.claim(2).leases))
+    return jobs, partial(world.db.run, promote, "q")
+
+
+def is_ready(world: World) -> tuple[list[JobId], Sweep]:
+    """Two jobs that may be claimed."""
+    jobs = world.submit(*(NewJob("work", queue="q") for _ in range(2)))
+    return jobs, partial(world.worker().claim, 2)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("prepare", [is_lost, is_unlisted, is_due, is_ready])
+def test_a_job_that_somebody_holds_is_passed_over_and_the_others_go_on(
+    world: World, prepare: Callable[[World], tuple[list[JobId], Sweep]], which: int
+) -> None:
+    """However long a transaction sits on one job, no claim and no sweep waits for it: it is taken next time
+    (spec D-03, P-08, P-18)."""
+    jobs, sweep = prepare(world)
+    before = world.state(jobs[0])
+
+    def others_went_on(_: Connection) -> None:
+        while_held = [world.state(job) for job in jobs]
+        assert (while_held[which], while_held[1 - which] == before) == (before, False)
+
+    in_line(world.db, lambda c: lock(c, [jobs[which]]), sweep, then=others_went_on)
+    sweep()
+    assert before not in {world.state(job) for job in jobs}
 
 
 def lose(world: World) -> None:

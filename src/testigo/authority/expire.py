@@ -77,13 +77,15 @@ _IS_DEAD = Statement(
     """
 )
 
+# A session of which at least one lease can be taken back now: a transaction that sits on the leases
+# of one session keeps nobody from those of the others.
 _OVER = Statement(
     """
     SELECT CAST(s.id AS text) AS id, s.agent
-    FROM testigo.session s
-    WHERE s.state NOT IN ('open', 'draining')
-      AND EXISTS (SELECT FROM testigo.job j WHERE j.session_id = s.id AND j.lease_id IS NOT NULL)
+    FROM testigo.session s JOIN testigo.job j ON j.session_id = s.id
+    WHERE s.state NOT IN ('open', 'draining') AND j.lease_id IS NOT NULL
     LIMIT 1
+    FOR UPDATE OF j SKIP LOCKED
     """
 )
 
