@@ -12,6 +12,7 @@ from testigo.authority.actions import JobId
 from testigo.authority.admit import admit
 from testigo.authority.cancel import cancel
 from testigo.authority.deferred import settle_deferred
+from testigo.authority.expire import take_back
 from testigo.authority.promote import promote
 from testigo.authority.reprocess import Reprocessed, reprocess
 from testigo.authority.settle import settle
@@ -250,6 +251,30 @@ def test_a_child_waits_for_its_time_and_then_for_its_parents(world: World, round
         race(world.db, partial(worker.succeed, lease), partial(world.db.run, promote, "children"))
         world.db.run(promote, "children")
         assert world.state(child.id) == "ready"
+
+
+def test_a_job_that_gets_a_successor_while_it_is_claimed_or_cancelled_runs_once_or_is_left_alone(
+    world: World, rounds: Rounds
+) -> None:
+    """Of the old job and its successor at most one can be taken: a job that somebody owns is refused, one that was
+    superseded is never claimed (spec A-06, D-03)."""
+    worker = world.worker()
+    for _ in rounds(100):
+        (old,) = world.submit()
+        make = partial(world.db.run, reprocess, old, action=world.action())
+        stop = partial(world.db.run, cancel, [old], action=world.action())
+        made, _, claimed = race(world.db, make, stop, partial(worker.claim, 2))
+        taken = [lease.job_id for lease in claimed.leases]
+        if isinstance(made, StateConflict):
+            assert taken == [old]
+        else:
+            assert world.state(old) in ("superseded", "cancelled")
+            assert taken in ([], [made.job_id])
+            taken += [lease.job_id for lease in worker.claim(1).leases]
+            assert taken == [made.job_id]
+        (row,) = world.query("SELECT * FROM testigo.job WHERE lease_id IS NOT NULL")
+        world.db.run(take_back, worker.id, watermark=worker.n, listed=[])
+        world.db.run(cancel, [JobId(str(row.id))], action=world.action())
 
 
 _POSTPONE = """
