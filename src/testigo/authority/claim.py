@@ -72,8 +72,8 @@ class Claimed:
     """What a claim took: leases in the order of the queues, and where the next claim may look on.
 
     `unfit` are jobs that must not be started any more (past `start_by`, `finish_by` or a budget):
-    `retire` ends them. A replayed claim returns the leases that are still current, and names as
-    `lost` those that are not (spec P-05).
+    `retire` ends them. `lost` are jobs whose lease was lost before it could be told: a replayed claim
+    returns the leases that are still current, and names those that are not (spec P-05).
     """
 
     leases: tuple[Lease, ...]
@@ -191,18 +191,24 @@ _DOCUMENTS = Statement(
 )
 
 # Why a claim got nothing: its session is over, an earlier send of it took what there was (then there
-# is no row), or what stands at the front is unfit to be started.
+# is no row), or what it picked is unfit to be started. It looks where the claim looked, or what stands
+# before would hide what the next claim picks as well.
 _EMPTY = Statement(
     """
     SELECT ARRAY(
                SELECT CAST(j.id AS text)
-               FROM unnest(CAST(:queues AS text[])) AS q(name)
+               FROM unnest(CAST(:queues AS text[]), CAST(:slots AS integer[]), CAST(:after_priorities AS integer[]),
+                           CAST(:after_ready_ats AS timestamptz[]), CAST(:after_ids AS uuid[]))
+                        AS q(name, slots, priority, ready_at, id)
                     CROSS JOIN LATERAL (
                         SELECT j.id, j.failures, j.attempts, j.losses, j.crash_limit, j.epoch, j.start_by, j.finish_by
                         FROM testigo.job j
                         WHERE j.queue = q.name AND j.state IN ('ready', 'checkpointed')
+                          AND (j.priority, j.ready_at, j.id) > (q.priority, q.ready_at, q.id)
+                          AND j.kind = ANY (CAST(:kinds AS text[]))
+                          AND j.kind NOT IN (SELECT p.name FROM testigo.pause p WHERE p.scope = 'kind')
                         ORDER BY j.priority, j.ready_at, j.id
-                        LIMIT :limit
+                        LIMIT q.slots
                     ) j
                WHERE j.failures >= j.attempts OR j.losses >= j.crash_limit
                   OR (j.epoch = 0 AND j.start_by < now()) OR j.finish_by < now()
@@ -238,19 +244,21 @@ def claim(
     Raises `SessionReplaced` when the session is not open, `ReceiptExpired` for an n that is past.
     """
     fields.whole(slots, field="slots", low=1, high=LIMITS.claim_max)
+    fields.must_be_id(lease_id, field="lease_id")
     if not queues or not kinds:
         raise Invalid("A claim names at least one queue and one kind.", field="queues" if not queues else "kinds")
     content = [[(q.queue, q.slots) for q in queues], list(kinds), slots, starts]
     digest = digest_of(action, "claim", content)
+    place = _place(queues, kinds, slots, action)
     found: list[tuple[Any, ...]] = []
 
     def send() -> str | None:
-        found.extend(_CLAIM.fetch(c, _parameters(queues, kinds, slots, lease_id, action, digest, starts)))
+        found.extend(_CLAIM.fetch(c, {**place, **_grant(slots, lease_id, action, digest, starts)}))
         return "[]" if found else None
 
     receipt = once(c, action, digest, send)
     if receipt is None:
-        empty = _EMPTY.row(c, queues=[q.queue for q in queues], limit=slots, session=action.session_id, n=action.n)
+        empty = _EMPTY.row(c, **place)
         if empty is not None:
             return Claimed((), {}, tuple(map(JobId, empty.unfit)))
         receipt = outlived(c, action, digest)
@@ -259,15 +267,8 @@ def claim(
     return _claimed(c, found, lease_id)
 
 
-def _parameters(
-    queues: Sequence[QueueClaim],
-    kinds: Sequence[str],
-    slots: int,
-    lease_id: str,
-    action: SessionAction,
-    digest: str,
-    starts: bool,
-) -> dict[str, Any]:
+def _place(queues: Sequence[QueueClaim], kinds: Sequence[str], slots: int, action: SessionAction) -> dict[str, Any]:
+    """Where a claim looks, and for whom."""
     return {
         "queues": array([q.queue for q in queues]),
         "slots": array([min(q.slots, slots) for q in queues]),
@@ -278,6 +279,12 @@ def _parameters(
         "session": action.session_id,
         "n": action.n,
         "limit": slots,
+    }
+
+
+def _grant(slots: int, lease_id: str, action: SessionAction, digest: str, starts: bool) -> dict[str, Any]:
+    """What a claim does with what it picks."""
+    return {
         "starts": starts,
         "lease": lease_id,
         "actor": action.actor,
@@ -289,19 +296,21 @@ def _parameters(
 
 def _claimed(c: Connection, rows: Sequence[tuple[Any, ...]], lease_id: str) -> Claimed:
     leases = [Lease._make(row[4:]) for row in rows]
+    lost: tuple[JobId, ...] = ()
     large = {row[4] for row in rows if row[2]}
     if large:
         documents = _documents(c, large, lease_id)
-        leases = [lease._replace(**documents[lease.job_id]) if lease.job_id in large else lease for lease in leases]
+        lost = tuple(lease.job_id for lease in leases if lease.job_id in large and lease.job_id not in documents)
+        held = [lease for lease in leases if lease.job_id not in large or lease.job_id in documents]
+        leases = [lease._replace(**documents.get(lease.job_id, {})) for lease in held]
     hints = {row[6]: Hint(row[1], row[0], row[4]) for row in rows}
-    return Claimed(tuple(leases), hints, tuple(map(JobId, rows[0][3] or ())))
+    return Claimed(tuple(leases), hints, tuple(map(JobId, rows[0][3] or ())), lost=lost)
 
 
 def _documents(c: Connection, ids: Iterable[str], lease_id: str) -> dict[str, dict[str, Any]]:
-    """What was too large to be sent under lock. Of a lease that was lost meanwhile, nothing is left to do."""
+    """What was too large to be sent under lock; nothing of a job whose lease was lost meanwhile."""
     rows = _DOCUMENTS.rows(c, ids=sorted(ids), lease=lease_id)
-    read = {row.id: {"payload": row.payload, "checkpoint": row.checkpoint} for row in rows}
-    return {job_id: read.get(job_id, {"payload": "null", "checkpoint": None}) for job_id in ids}
+    return {row.id: {"payload": row.payload, "checkpoint": row.checkpoint} for row in rows}
 
 
 def _replayed(c: Connection, queues: Sequence[str], action: SessionAction, granted: Sequence[str]) -> Claimed:
