@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from testigo.authority.actions import new_id
 from testigo.authority.save import save
-from testigo.errors import EpochStale, LeaseLost, SessionReplaced
+from testigo.authority.start import Held
+from testigo.errors import EpochStale, Invalid, LeaseLost, SessionReplaced
 from testigo.rules.documents import encode
 from testigo.rules.outcomes import Fail, Succeed, Yield
 from tests.world import World, held
@@ -79,3 +82,13 @@ def test_a_session_that_is_over_saves_nothing(world: World) -> None:
     world.worker("named")
     with pytest.raises(SessionReplaced):
         world.db.run(save, held(lease), encode(1), number=1, action=worker.action())
+
+
+def test_nobody_saves_for_a_job_that_nobody_holds(world: World) -> None:
+    """A save without a lease is refused, also where the job has none: it would be found by that (spec P-15)."""
+    (job_id,) = world.submit()
+    worker = world.worker()
+    nobody: Any = None
+    with pytest.raises(Invalid):
+        world.db.run(save, Held(job_id, nobody, 0), encode(1), number=1, action=worker.action())
+    assert world.job(job_id).checkpoint is None

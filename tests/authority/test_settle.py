@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from testigo.authority.cancel import cancel
 from testigo.authority.deferred import How
+from testigo.errors import Invalid
 from testigo.rules.documents import encode
-from testigo.rules.outcomes import Fail, Succeed
+from testigo.rules.outcomes import Fail, Release, Succeed
 from tests.world import World
 
 
@@ -29,3 +34,16 @@ def test_a_retryable_failure_after_a_cancel_request_ends_in_cancelled(world: Wor
     assert row.how is How.ACCEPTED
     assert world.state(first) == "cancelled"
     assert worker.take().job_id == second
+
+
+def test_nobody_settles_a_job_that_nobody_holds(world: World) -> None:
+    """A settle without a lease is refused, also where the job has none: it would be found by that (spec P-15)."""
+    (job_id,) = world.submit()
+    worker = world.worker()
+    lease = worker.take()
+    worker.settle((lease, Release()))
+    row = world.job(job_id)
+    nobody: Any = None
+    with pytest.raises(Invalid):
+        worker.settle((lease._replace(lease_id=nobody, epoch=row.epoch, revision=row.revision), Succeed()))
+    assert world.state(job_id) == "ready"

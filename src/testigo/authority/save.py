@@ -14,6 +14,7 @@ from testigo.authority.actions import SessionAction
 from testigo.authority.receipts import digest_of, once, outlived
 from testigo.authority.start import Held
 from testigo.errors import EpochStale, LeaseLost
+from testigo.rules import fields
 from testigo.rules.documents import Document, must_be_document
 from testigo.rules.identity import content_digest
 from testigo.store.command import single_statement
@@ -70,6 +71,7 @@ def save(c: Connection, held: Held, checkpoint: Document, *, number: int, action
     nothing was saved.
     """
     must_be_document(checkpoint, field="checkpoint")
+    fields.must_be_id(held.lease_id, field="held.lease_id")  # SQL finds one that is None where nobody holds one
     digest = digest_of(action, "save", [held, number, content_digest(checkpoint)])
     parameters = {
         "job": held.job_id,

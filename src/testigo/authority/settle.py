@@ -212,6 +212,9 @@ def _check(settlements: Sequence[Settlement]) -> None:
         )
     if len({s.lease.job_id for s in settlements}) < len(settlements):
         raise Invalid("A job occurs twice in the batch.", field="settlements", remedy="Settle each run once.")
+    for lease_id in {s.lease.lease_id for s in settlements}:
+        # SQL finds a lease that is None where nobody holds one.
+        fields.must_be_id(lease_id, field="settlements.lease.lease_id")
     for at, s in enumerate(settlements):
         for name in ("output", "checkpoint"):
             document = getattr(s.outcome, name, None)
