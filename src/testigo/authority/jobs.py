@@ -16,7 +16,7 @@ from testigo.rules.decide import Position
 from testigo.rules.states import State
 from testigo.store.sql import Statement
 
-__all__ = ["LockedJob", "existing", "lock"]
+__all__ = ["LockedJob", "existing", "lock", "position_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +83,10 @@ def existing(jobs: Mapping[JobId, LockedJob], ids: Iterable[str]) -> list[Locked
     return found
 
 
-def _locked(row: Row[Any]) -> LockedJob:
+def position_of(row: Row[Any]) -> Position:
+    """What the rules read of a job's row; its epoch counts the runs."""
     terms = contract_terms(row.contract)
-    position = Position(
+    return Position(
         state=State(row.state),
         failures=row.failures,
         losses=row.losses,
@@ -101,6 +102,9 @@ def _locked(row: Row[Any]) -> LockedJob:
         has_checkpoint=row.has_checkpoint,
         runs=row.epoch,
     )
+
+
+def _locked(row: Row[Any]) -> LockedJob:
     return LockedJob(
         id=JobId(row.id),
         queue=row.queue,
@@ -116,5 +120,5 @@ def _locked(row: Row[Any]) -> LockedJob:
         full_events=row.full_events,
         unadmitted=row.unadmitted,
         now=row.now,
-        position=position,
+        position=position_of(row),
     )

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from testigo.authority.actions import JobId
+from testigo.authority.jobs import position_of
 from testigo.authority.read.details import no_job
-from testigo.rules.contract import contract_terms
 from testigo.rules.decide import Position, is_fit
 from testigo.rules.states import State
 from testigo.settings import LIMITS
@@ -142,7 +142,7 @@ def see(c: Connection, job_id: JobId) -> Seen:
     row = _SEE.row(c, job=job_id, shown=SHOWN, count_max=LIMITS.count_max)
     if row is None:
         raise no_job(c, job_id)
-    position = _position(row)
+    position = position_of(row)
     return Seen(
         id=JobId(row.id),
         state=position.state,
@@ -171,24 +171,4 @@ def see(c: Connection, job_id: JobId) -> Seen:
         ahead=row.ahead or (),
         ahead_count=row.ahead_count,
         needs=row.needs,
-    )
-
-
-def _position(row: Row[Any]) -> Position:
-    terms = contract_terms(row.contract)
-    return Position(
-        state=State(row.state),
-        failures=row.failures,
-        losses=row.losses,
-        waited_seconds=row.waited_seconds,
-        cost=row.cost,
-        attempts=row.attempts,
-        crash_limit=row.crash_limit,
-        delay_limit_seconds=terms.delay_limit_seconds,
-        cost_limit=terms.cost_limit,
-        start_by=row.start_by,
-        finish_by=row.finish_by,
-        backoff=terms.backoff,
-        has_checkpoint=row.has_checkpoint,
-        runs=row.epoch,
     )
