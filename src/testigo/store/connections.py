@@ -1,12 +1,13 @@
 """Commands on connections that are the caller's: what they do commits or rolls back with the rest.
 
-    run_within(session, submit, request)                      # or Connection, psycopg's, Django's
-    await run_within_async(async_session, submit, request)
+    run_within(session, submit_within, [job], action=action)    # or Connection, psycopg's, Django's
+    await run_within_async(async_session, submit_within, [job], action=action)
 
 The transaction stays the caller's: it is never committed, rolled back or closed here, and nothing
 sticks to the connection, no option, no setting, no isolation level. As with any statement of the
 caller's own, a transaction begins if none is open. The command runs inside a savepoint, so one that
-raises leaves nothing behind, and the transaction usable.
+raises leaves nothing behind, and the transaction usable. `submit_within` is made for this: any other
+command that appends to a stream keeps others from that stream until the caller's transaction ends.
 """
 
 from __future__ import annotations
