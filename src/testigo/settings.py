@@ -75,6 +75,8 @@ class Limits:
     """Where a count that is shown stops counting."""
     attempts_max: int = 1_000
     """A contract's attempts or crash limit, and the waits that a backoff may list."""
+    cost_max: float = 1e15
+    """The cost of one run, or its limit, in whatever unit the installation counts."""
     seconds_max: float = 366 * 86_400.0
     """A timeout, a backoff, a delay budget or a wait."""
 

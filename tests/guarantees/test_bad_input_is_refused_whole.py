@@ -6,19 +6,22 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
+import psycopg
 import pytest
 
 from testigo.authority.actions import Action, SessionAction, new_id
+from testigo.authority.admit import admit
 from testigo.authority.cancel import cancel
 from testigo.authority.claim import QueueClaim, claim
 from testigo.authority.pause import Scope, configure_queue, pause
 from testigo.authority.sessions import NewSession, open_session
 from testigo.authority.submissions import NewJob
-from testigo.authority.submit import submit_many
+from testigo.authority.submit import submit_many, submit_within
 from testigo.errors import Error, Invalid, NotFound, PayloadInvalid, PayloadTooLarge
 from testigo.rules.documents import Document, encode, parse
 from testigo.rules.outcomes import Degrade, Fail, Succeed
 from testigo.rules.retries import Constant, Exponential, Listed
+from testigo.store.connections import run_within
 from tests.world import World
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
@@ -53,6 +56,11 @@ JOBS: dict[str, tuple[dict[str, Any], str]] = {
     "a cost limit that is no number": ({"cost_limit": float("nan")}, "cost_limit"),
     "a backoff that is a number": ({"backoff": 5}, "backoff"),
     "a policy that does not exist": ({"parents": (new_id(),), "policy": "explode"}, "policy"),
+    "a policy that nothing asks for": ({"policy": "explode"}, "policy"),
+    "a kind that cannot be hashed": ({"kind": ["work"]}, "kind"),
+    "a queue that cannot be hashed": ({"queue": {}}, "queue"),
+    "a cost limit below zero": ({"cost_limit": -1}, "cost_limit"),
+    "a cost limit that is a truth": ({"cost_limit": True}, "cost_limit"),
     "33 tags": ({"tags": tuple(f"t{n}" for n in range(33))}, "tags"),
     "tags in one string": ({"tags": "abc"}, "tags"),
     "a tag of 300 characters": ({"tags": ("t" * 300,)}, "tags[0]"),
@@ -111,6 +119,18 @@ def test_a_job_that_waits_for_itself_is_refused(world: World) -> None:
     refused = _refusal(lambda: world.db.run(submit_many, [_child(job_id, job_id)], action=Action("tester")))
     assert isinstance(refused, Invalid)
     _assert_nothing_is_left(world)
+
+
+@pytest.mark.parametrize("policy", ["explode", 5, None, "a\0"])
+def test_no_submission_can_stand_in_the_way_of_every_admission(world: World, database_url: str, policy: Any) -> None:
+    """A policy is refused when it is submitted, not by whoever admits the job and all others with it (spec P-11)."""
+    with psycopg.connect(database_url) as caller:
+        refused = _refusal(
+            lambda: run_within(caller, submit_within, [NewJob("work", policy=policy)], action=Action("shop"))
+        )
+        assert refused.field == "jobs[0].policy"
+        run_within(caller, submit_within, [NewJob("work")], action=Action("shop"))
+    assert world.db.run(admit).admitted == 1
 
 
 @pytest.mark.parametrize("count", [0, 10_001])

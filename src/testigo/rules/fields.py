@@ -17,9 +17,27 @@ from uuid import UUID
 from testigo.errors import Invalid
 from testigo.settings import LIMITS
 
-__all__ = ["identifier", "key", "member", "moment", "must_be_id", "name", "seconds", "sequence", "whole"]
+__all__ = [
+    "cost",
+    "fence",
+    "flag",
+    "identifier",
+    "key",
+    "member",
+    "moment",
+    "must_be_id",
+    "name",
+    "seconds",
+    "sequence",
+    "whole",
+]
 
 Member = TypeVar("Member", bound=StrEnum)
+
+INTEGER_MAX = 2**31 - 1
+"""The largest epoch, revision, ordinal or number of a save: they are kept in four bytes."""
+BIGINT_MAX = 2**63 - 1
+"""The largest beat, and number of a session's command: they are kept in eight."""
 
 _UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
@@ -91,6 +109,20 @@ def seconds(value: object, *, field: str, zero: bool = True) -> float:
     return float(value) + 0.0  # -0.0 becomes 0.0
 
 
+def cost(value: object, *, field: str) -> None:
+    """What a run cost, or the limit of that: a finite number from 0 to 1e15."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Invalid(f"a number is needed, not {_kind(value)}", field=field)
+    if not 0 <= value <= LIMITS.cost_max:
+        raise Invalid("the cost is out of range", field=field, limit=f"0 to {LIMITS.cost_max:g}")
+
+
+def flag(value: object, *, field: str) -> None:
+    """True or False, and nothing that passes for one of them."""
+    if not isinstance(value, bool):
+        raise Invalid(f"true or false is needed, not {_kind(value)}", field=field)
+
+
 def whole(value: object, *, field: str, low: int, high: int) -> int:
     """A whole number from `low` to `high`, both included; a bool and a float are not one."""
     if isinstance(value, bool) or not isinstance(value, int):
@@ -115,6 +147,13 @@ def must_be_id(value: object, *, field: str) -> None:
         raise Invalid(
             f"an id is needed, not {_kind(value)}", field=field, limit="36 characters, 8-4-4-4-12, lower case"
         )
+
+
+def fence(job_id: object, lease_id: object, epoch: object, *, field: str) -> None:
+    """What a holder names its run by: the job's id, the lease's, and the epoch (spec D-03)."""
+    must_be_id(job_id, field=f"{field}.job_id")
+    must_be_id(lease_id, field=f"{field}.lease_id")
+    whole(epoch, field=f"{field}.epoch", low=0, high=INTEGER_MAX)
 
 
 def sequence(value: object, *, field: str, most: int) -> None:
