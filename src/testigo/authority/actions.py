@@ -60,6 +60,12 @@ class SessionAction:
     n: int
     ordinal: int = 0
 
+    def __post_init__(self) -> None:
+        fields.must_be_id(self.session_id, field="action.session_id")
+        fields.name(self.agent, field="action.agent")
+        fields.whole(self.n, field="action.n", low=1, high=fields.BIGINT_MAX)
+        fields.whole(self.ordinal, field="action.ordinal", low=0, high=fields.INTEGER_MAX)
+
     @property
     def actor(self) -> str:
         """The agent, as events name it."""

@@ -18,10 +18,10 @@ from testigo.authority.actions import Action, JobId
 from testigo.authority.edges import FULFILLED, Edge, children_of, join, successors
 from testigo.authority.jobs import LockedJob, lock
 from testigo.authority.write import Change, write
-from testigo.rules import decide
+from testigo.rules import decide, fields
 from testigo.rules.decide import Inputs, Policy
 from testigo.rules.states import TERMINAL, State
-from testigo.settings import STORE
+from testigo.settings import LIMITS, STORE
 from testigo.store.command import single_statement
 from testigo.store.sql import Statement
 
@@ -74,6 +74,7 @@ def waits_for_admission(c: Connection) -> bool:
 
 def admit(c: Connection, *, limit: int = STORE.sweep_rows) -> Admitted:
     """Admit at most `limit` jobs that nobody else is admitting."""
+    fields.whole(limit, field="limit", low=1, high=LIMITS.batch_max)
     picked = [row.job_id for row in _PICK.rows(c, limit=limit)]
     jobs, changes = admit_these(c, picked)
     write(c, changes, action=Action("system"))

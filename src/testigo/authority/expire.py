@@ -17,10 +17,10 @@ from sqlalchemy import Connection
 from testigo.authority.actions import Action, JobId, SessionId
 from testigo.authority.jobs import LockedJob, lock
 from testigo.authority.write import Change, write
-from testigo.rules import decide
+from testigo.rules import decide, fields
 from testigo.rules.leases import Reading
 from testigo.rules.outcomes import Release
-from testigo.settings import STORE
+from testigo.settings import LIMITS, STORE
 from testigo.store.command import single_statement
 from testigo.store.sql import Statement
 
@@ -129,6 +129,9 @@ def declare_dead(c: Connection, session_id: str, *, epoch: int, beat: int) -> bo
 
     Repeating it changes nothing, and has the same answer (spec P-03).
     """
+    fields.must_be_id(session_id, field="session")
+    fields.whole(epoch, field="epoch", low=0, high=fields.INTEGER_MAX)
+    fields.whole(beat, field="beat", low=0, high=fields.BIGINT_MAX)
     watched = {"id": session_id, "epoch": epoch, "beat": beat}
     return bool(_DEAD.rows(c, **watched) or _IS_DEAD.rows(c, **watched))
 
@@ -139,6 +142,7 @@ def expire(c: Connection, *, limit: int = STORE.sweep_rows) -> TakenBack:
     What was running is a loss, counted against the crash limit; what was only leased returns unharmed;
     what was being cancelled is cancelled (spec P-24, model.md).
     """
+    fields.whole(limit, field="limit", low=1, high=LIMITS.batch_max)
     over = _OVER.row(c)
     if over is None:
         return TakenBack(0, more=False)
@@ -156,7 +160,13 @@ def take_back(
     Its keeper sends it for grants whose answer never came; nothing of them was started, so nothing
     is counted as a loss (spec P-17).
     """
-    rows = _UNLISTED.rows(c, session=session_id, watermark=watermark, listed=sorted(listed), limit=limit)
+    kept = list(listed)
+    fields.must_be_id(session_id, field="session")
+    fields.whole(watermark, field="watermark", low=0, high=fields.BIGINT_MAX)
+    fields.whole(limit, field="limit", low=1, high=LIMITS.batch_max)
+    for at, job_id in enumerate(kept):
+        fields.must_be_id(job_id, field=f"listed[{at}]")
+    rows = _UNLISTED.rows(c, session=session_id, watermark=watermark, listed=sorted(kept), limit=limit)
     jobs = lock(c, (row.id for row in rows))
     given_back = Release("the holder does not list it")
     holder = _AGENT.row(c, session=session_id)

@@ -14,9 +14,9 @@ from testigo.authority.actions import Action
 from testigo.authority.edges import open_parents
 from testigo.authority.jobs import lock
 from testigo.authority.write import Change, write
-from testigo.rules import decide
+from testigo.rules import decide, fields
 from testigo.rules.decide import Inputs
-from testigo.settings import STORE
+from testigo.settings import LIMITS, STORE
 from testigo.store.sql import Statement
 
 __all__ = ["Promoted", "promote"]
@@ -53,6 +53,8 @@ class Promoted(NamedTuple):
 
 def promote(c: Connection, queue: str, *, limit: int = STORE.sweep_rows) -> Promoted:
     """Promote at most `limit` due jobs of a queue."""
+    fields.name(queue, field="queue")
+    fields.whole(limit, field="limit", low=1, high=LIMITS.batch_max)
     jobs = lock(c, (row.id for row in _PICK.rows(c, queue=queue, limit=limit)))
     waiting_for = open_parents(c, jobs)
     changes = [Change(job, decide.promote(job.position, Inputs(waiting_for[job.id]))) for job in jobs.values()]

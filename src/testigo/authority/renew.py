@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 from testigo.authority.actions import JobId, SessionId
 from testigo.authority.start import Held
 from testigo.errors import Conflict, SessionReplaced
+from testigo.rules import fields
 from testigo.store.command import single_statement
 from testigo.store.sql import Statement, array
 
@@ -64,6 +65,12 @@ def renew(
     `low_water` is the n below which no receipt of this session will be asked for again. Raises
     `SessionReplaced` when the session is not open any more, and `Conflict` for a beat out of turn.
     """
+    fields.must_be_id(session_id, field="session")
+    fields.whole(epoch, field="epoch", low=0, high=fields.INTEGER_MAX)
+    fields.whole(beat, field="beat", low=1, high=fields.BIGINT_MAX)
+    fields.whole(low_water, field="low_water", low=0, high=fields.BIGINT_MAX)
+    for at, lease in enumerate(leases):
+        fields.fence(*lease, field=f"leases[{at}]")
     parameters = {
         "session": session_id,
         "epoch": epoch,

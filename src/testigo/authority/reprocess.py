@@ -98,6 +98,8 @@ def reprocess(
     one whose payload was redacted.
     """
     fields.must_be_id(job_id, field="job")
+    if new_job_id is not None:
+        fields.must_be_id(new_job_id, field="new_job_id")
     digest = digest_of(action, "reprocess", [job_id, note])
     made = new_job_id or JobId(new_id())
     answer = exactly_once(c, action, digest, lambda: _reprocess(c, job_id, made, note, action))

@@ -14,9 +14,9 @@ from sqlalchemy import Connection
 from testigo.authority.actions import Action, JobId
 from testigo.authority.jobs import LockedJob, lock
 from testigo.authority.write import Change, write
-from testigo.rules import decide
+from testigo.rules import decide, fields
 from testigo.rules.states import TERMINAL, WAITING, State
-from testigo.settings import STORE
+from testigo.settings import LIMITS, STORE
 from testigo.store.sql import Statement
 
 __all__ = ["retire", "retire_lapsed"]
@@ -59,11 +59,15 @@ _PATIENCE = timedelta(minutes=1)
 
 def retire(c: Connection, ids: Iterable[JobId]) -> int:
     """End those of these jobs that wait and are unfit to be started; returns how many."""
-    return len(_retire(c, lock(c, ids).values()))
+    wanted = list(ids)
+    for at, job_id in enumerate(wanted):
+        fields.must_be_id(job_id, field=f"jobs[{at}]")
+    return len(_retire(c, lock(c, wanted).values()))
 
 
 def retire_lapsed(c: Connection, *, limit: int = STORE.sweep_rows) -> int:
     """End jobs that still wait although their `start_by` or `finish_by` has passed; returns how many."""
+    fields.whole(limit, field="limit", low=1, high=LIMITS.batch_max)
     lapsed = [JobId(row.id) for row in _LAPSED.rows(c, limit=limit)]
     jobs = lock(c, lapsed)
     retired = _retire(c, jobs.values())

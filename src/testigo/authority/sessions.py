@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from testigo.authority.actions import Action, SessionId, new_id
 from testigo.authority.receipts import digest_of, exactly_once
-from testigo.errors import Conflict, NotFound, SessionBusy
+from testigo.errors import Conflict, Invalid, NotFound, SessionBusy
 from testigo.rules import fields
 from testigo.rules.documents import encode
 from testigo.rules.leases import check_obligation
@@ -130,12 +130,14 @@ def open_session(c: Connection, new: NewSession, *, action: Action) -> Session:
 
 def drain_session(c: Connection, session_id: SessionId) -> None:
     """Let a session claim nothing more, and settle what it holds. Repeating it changes nothing."""
+    fields.must_be_id(session_id, field="session")
     if not _DRAIN.rows(c, id=session_id) and not _KNOWN.rows(c, id=session_id):
         raise NotFound(f"There is no session {session_id}.", field="session")
 
 
 def close_session(c: Connection, session_id: SessionId) -> None:
     """End a session. What it still holds is taken back by the next sweep, whoever sends it (spec P-18)."""
+    fields.must_be_id(session_id, field="session")
     if not _END.rows(c, id=session_id, state="closed") and not _KNOWN.rows(c, id=session_id):
         raise NotFound(f"There is no session {session_id}.", field="session")
 
@@ -171,16 +173,23 @@ def _open(c: Connection, new: NewSession) -> dict[str, object]:
 
 
 def _check(new: NewSession) -> None:
+    fields.must_be_id(new.id, field="session.id")
     fields.name(new.agent, field="session.agent")
     for what, names in (("queues", new.queues), ("kinds", new.kinds)):
         _check_names(names, what)
     fields.seconds(new.term_seconds, field="session.term_seconds", zero=False)
     check_obligation(new.term_seconds, SESSIONS.stop_after_terms, SESSIONS.clock_drift, SESSIONS.kill_seconds)
+    fields.flag(new.exclusive, field="session.exclusive")
+    fields.flag(new.replace, field="session.replace")
+    if new.host != "":
+        fields.key(new.host, field="session.host")
+    processes: object = new.processes
+    if not isinstance(processes, Mapping):
+        raise Invalid("Processes are an object, from names to what is known of each.", field="session.processes")
     encode(dict(new.processes), field="session.processes")
 
 
 def _check_names(names: Sequence[str], what: str) -> None:
+    fields.sequence(names, field=f"session.{what}", most=LIMITS.page_max)
     for at, name in enumerate(names):
         fields.name(name, field=f"session.{what}[{at}]")
-    if len(names) > LIMITS.page_max:
-        fields.whole(len(names), field=f"session.{what}", low=0, high=LIMITS.page_max)

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from testigo.authority.actions import JobId, SessionAction
 from testigo.authority.jobs import LockedJob, lock
 from testigo.authority.write import Change, write
-from testigo.rules import decide
+from testigo.rules import decide, fields
 from testigo.rules.states import LEASED, State
 
 __all__ = ["Held", "Started", "start"]
@@ -37,6 +37,8 @@ class Started(NamedTuple):
 
 def start(c: Connection, leases: Sequence[Held], *, action: SessionAction) -> Started:
     """Begin the runs of leased jobs, a batch at once."""
+    for at, lease in enumerate(leases):
+        fields.fence(*lease, field=f"leases[{at}]")
     jobs = lock(c, [held.job_id for held in leases])
     held = [jobs[lease.job_id] for lease in leases if _holds(lease, jobs.get(lease.job_id))]
     begins = [job for job in held if job.state is State.LEASED]

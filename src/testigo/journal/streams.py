@@ -112,7 +112,7 @@ def read(c: Connection, stream: str, *, after: int = 0, limit: int = 100) -> Pag
 def streams(c: Connection, *, after: str = "", limit: int = 100) -> tuple[StreamHead, ...]:
     """The streams whose names follow `after`, in the order of their names; fewer than `limit` are the last."""
     fields.whole(limit, field="limit", low=1, high=LIMITS.page_max)
-    if after:
+    if after != "":
         check_stream(after, field="after")
     return tuple(_head(row) for row in _STREAMS.rows(c, after=after, limit=limit))
 
