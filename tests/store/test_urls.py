@@ -48,6 +48,10 @@ UNREADABLE = [
     f"postgresql://host:{MARKER}/base",
     f"{MARKER}://me@host/base",
     f"{MARKER}:",
+    f"postgresql://me:{MARKER}@host/base%00",
+    f"postgresql://host\0/base?password={MARKER}",
+    f"postgresql://\ud800:{MARKER}@host/base",
+    f"embedded:~{MARKER}/base",
     MARKER,
     "",
 ]

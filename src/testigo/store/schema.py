@@ -94,7 +94,7 @@ def check_name(schema: str) -> None:
     """Refuse what PostgreSQL would cut short or keep for itself (`Invalid`)."""
     try:
         size = len(schema.encode())
-    except UnicodeEncodeError:
+    except (AttributeError, UnicodeEncodeError):  # it is no text, or none that has bytes
         size = 0
     if not 1 <= size <= 63 or "\x00" in schema or schema.startswith("pg_"):
         raise Invalid("That cannot be the name of a schema.", field="schema", limit="1 to 63 bytes, not pg_…")

@@ -6,6 +6,7 @@ A URL may hold a password, so what is said about one repeats no part of it.
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import unquote
 
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
@@ -16,12 +17,25 @@ from testigo.store.embedded import default_directory
 __all__ = ["embedded_directory", "server_url"]
 
 
-def embedded_directory(url: str) -> Path | None:
-    """The directory that `embedded:DIR` names, the nearest project's for `embedded:`; None for a server's URL."""
-    scheme, _, rest = url.partition(":")
+def embedded_directory(url: object) -> Path | None:
+    """The directory that `embedded:DIR` names, the nearest project's for `embedded:`; None for a server's URL.
+
+    Raises `Invalid` for the home (`~name`) of somebody who has none.
+    """
+    scheme, _, rest = url.partition(":") if isinstance(url, str) else ("", "", "")
     if scheme != "embedded":
         return None
-    return Path(rest).expanduser() if rest else default_directory(Path.cwd())
+    if not rest:
+        return default_directory(Path.cwd())
+    try:
+        return Path(rest).expanduser()
+    except RuntimeError:
+        raise Invalid(
+            "The directory is in a home that does not exist.",
+            field="url",
+            limit="embedded:DIR",
+            remedy="Write the directory without ~, or with ./ before it if its name begins so.",
+        ) from None
 
 
 def server_url(url: URL | str) -> URL:
@@ -41,10 +55,15 @@ def server_url(url: URL | str) -> URL:
 
 
 def _parsed(url: URL | str) -> URL | None:
+    """The URL as SQLAlchemy reads it; None if it cannot, or if libpq could not: it reads no further than a NUL."""
     try:
-        return make_url(url)
+        parsed = make_url(url)
+        text = parsed.set(drivername="x").render_as_string(hide_password=False)
+        decoded = unquote(text, errors="strict")
+        decoded.encode()
     except (ArgumentError, ValueError):
         return None
+    return None if "\x00" in decoded else parsed
 
 
 def _credentials_in_place(url: URL) -> URL:
