@@ -150,3 +150,19 @@ def test_a_key_that_is_held_too_long_is_named(world: World, monkeypatch: pytest.
 
     world.db.run(hold_until_it_is_refused)
     assert [row.how for row in again().jobs] == [How.ACCEPTED, How.EXISTING]
+
+
+def test_an_earlier_send_without_keys_is_waited_for_no_longer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits for a receipt longer than the lock time-out is told so, and may send it again (spec P-03, P-08)."""
+    short = dataclasses.replace(STORE, lock_timeout_seconds=0.05)
+    monkeypatch.setattr("testigo.authority.submit.STORE", short)
+    asked, action = [NewJob("work", queue="q")], world.action()
+    again = partial(world.db.run, submit_many, asked, action=action)
+
+    def hold_until_it_is_refused(c: Connection) -> None:
+        submit_within(c, asked, action=action)
+        with pytest.raises(KeyBusy, match="an earlier send"):
+            again()
+
+    world.db.run(hold_until_it_is_refused)
+    assert again().replayed

@@ -31,12 +31,19 @@ from testigo.store.sql import Statement, array
 __all__ = ["submit", "submit_many", "submit_within"]
 
 # The keys are inserted first and in order, so that two batches never wait for each other in a
-# circle; a key that another transaction holds is waited for at most lock_timeout. The heads come
-# after the jobs and depend on them, in the order of their names. Sequences are dealt backwards
-# from the new head, which needs no count. The receipt is last and depends on every effect.
+# circle. Whatever another transaction holds, be it a key or the receipt of an earlier send, is waited
+# for at most lock_timeout, which is set before anything is written, and only for a command above the
+# receipts' floor: below it there is no input and no receipt. The heads come after the jobs and depend
+# on them, in the order of their names. Sequences are dealt backwards from the new head, which needs
+# no count. The receipt is last and depends on every effect.
 _SUBMIT = Statement(
     """
-    WITH input AS MATERIALIZED (
+    WITH bounded AS MATERIALIZED (
+        SELECT set_config('lock_timeout', :lock_ms, true)
+        FROM testigo.installation
+        WHERE CAST(:created_at AS timestamptz) > receipt_floor
+    ),
+    input AS MATERIALIZED (
         SELECT i.*,
                i.queue || CASE WHEN q.stripes > 1
                                THEN '#' || abs(hashtext(CAST(i.id AS text)) % q.stripes)
@@ -57,17 +64,13 @@ _SUBMIT = Statement(
                  run_at, start_by, finish_by, tags, parents, policy, attempts, crash_limit,
                  timeout_seconds, contract, n
              )
-             CROSS JOIN testigo.installation
+             CROSS JOIN bounded
              LEFT JOIN testigo.queue q ON q.name = i.queue
-        WHERE CAST(:created_at AS timestamptz) > installation.receipt_floor
-    ),
-    bounded AS MATERIALIZED (
-        SELECT set_config('lock_timeout', :lock_ms, true)
     ),
     keyed AS (
         INSERT INTO testigo.submission (client, kind, key, job_id, request_digest)
         SELECT client, kind, key, id, digest
-        FROM input, bounded
+        FROM input
         WHERE key IS NOT NULL
         ORDER BY client, kind, key, n
         ON CONFLICT DO NOTHING
@@ -133,8 +136,8 @@ _SUBMIT = Statement(
     INSERT INTO testigo.receipt (actor, action, digest, answer, created_at)
     SELECT :actor, :action, :digest,
            json_build_object('jobs', CAST(:jobs AS json), 'held', held.rows), :created_at
-    FROM effects, held, testigo.installation
-    WHERE CAST(:created_at AS timestamptz) > installation.receipt_floor AND effects.n >= 0
+    FROM effects, held, bounded
+    WHERE effects.n >= 0
     RETURNING answer
     """
 )
@@ -237,10 +240,17 @@ def _send(c: Connection, parameters: dict[str, Any], jobs: Sequence[NewJob]) -> 
         row = _SUBMIT.row(c, **parameters)
     except Exception as error:
         if is_lock_timeout(error):
-            keys = ", ".join(sorted({repr(job.key) for job in jobs if job.key is not None})[:5])
-            raise KeyBusy(f"Another transaction holds one of the keys {keys}.", field="key") from error
+            raise _held(jobs) from error
         raise
     return str(row.answer) if row else None
+
+
+def _held(jobs: Sequence[NewJob]) -> KeyBusy:
+    """What was waited for in vain: one of the keys, or without any an earlier send of the command, or a stream."""
+    keys = ", ".join(sorted({repr(job.key) for job in jobs if job.key is not None})[:5])
+    if keys:
+        return KeyBusy(f"Another transaction holds one of the keys {keys}.", field="key")
+    return KeyBusy("Another transaction, perhaps an earlier send of this command, holds what it needs.")
 
 
 def _taken(c: Connection, jobs: Sequence[NewJob]) -> Busy | Conflict:
