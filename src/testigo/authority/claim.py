@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 
 from testigo.authority.actions import JobId, SessionAction
 from testigo.authority.receipts import digest_of, once, outlived
-from testigo.errors import Invalid
+from testigo.errors import CursorInvalid, Invalid
 from testigo.rules import fields
 from testigo.rules.documents import Document
 from testigo.settings import LIMITS
@@ -86,7 +86,9 @@ class Claimed:
 # The pick is MATERIALIZED: a subselect with LIMIT that the planner rescans would lease more than
 # its limit. Queues are visited in the order given and the outer LIMIT ends the visit. Only a queue
 # with events = "full" has its heads locked here. What is returned stays under 64 KiB, because the
-# rows stay locked while it is sent: larger documents are read by a statement of their own.
+# rows stay locked while it is sent: larger documents are read by a statement of their own. The jobs
+# are found by `id = ANY (ARRAY[…])`, to which the planner knows one way only; an equality can be a
+# walk over the whole index, and stays one in a plan that was prepared while the table was tiny.
 _CLAIM = Statement(
     """
     WITH pick AS MATERIALIZED (
@@ -127,7 +129,7 @@ _CLAIM = Statement(
             leased_at = now(),
             started_at = CASE WHEN :starts OR j.state = 'checkpointed' THEN now() END
         FROM pick
-        WHERE j.id = pick.id AND pick.fit
+        WHERE j.id = ANY (ARRAY[pick.id]) AND pick.fit
         RETURNING j.id, j.kind, j.queue, j.stream, j.epoch, j.revision, j.failures, j.timeout_seconds,
                   j.finish_by, j.started_at, j.payload, j.checkpoint, j.full_events, j.priority, j.ready_at,
                   pick.place
@@ -182,11 +184,12 @@ _CURRENT = Statement(
     """
 )
 
+# IS NOT DISTINCT FROM keeps the planner from the index of all leased jobs.
 _DOCUMENTS = Statement(
     """
     SELECT CAST(id AS text) AS id, payload, checkpoint
     FROM testigo.job
-    WHERE id = ANY (CAST(:ids AS uuid[])) AND lease_id = CAST(:lease AS uuid)
+    WHERE id = ANY (CAST(:ids AS uuid[])) AND lease_id IS NOT DISTINCT FROM CAST(:lease AS uuid)
     """
 )
 
@@ -247,6 +250,7 @@ def claim(
     fields.must_be_id(lease_id, field="lease_id")
     if not queues or not kinds:
         raise Invalid("A claim names at least one queue and one kind.", field="queues" if not queues else "kinds")
+    _check(queues, kinds, starts)
     content = [[(q.queue, q.slots) for q in queues], list(kinds), slots, starts]
     digest = digest_of(action, "claim", content)
     place = _place(queues, kinds, slots, action)
@@ -265,6 +269,29 @@ def claim(
     if receipt.replayed:
         return _replayed(c, [q.queue for q in queues], action, receipt.answer)
     return _claimed(c, found, lease_id)
+
+
+def _check(queues: Sequence[QueueClaim], kinds: Sequence[str], starts: bool) -> None:
+    fields.sequence(kinds, field="kinds", most=LIMITS.page_max)
+    for at, kind in enumerate(kinds):
+        fields.name(kind, field=f"kinds[{at}]")
+    for at, wanted in enumerate(queues):
+        fields.name(wanted.queue, field=f"queues[{at}].queue")
+        fields.whole(wanted.slots, field=f"queues[{at}].slots", low=0, high=fields.INTEGER_MAX)
+        if wanted.hint is not FROM_THE_FRONT:
+            _check_hint(wanted.hint, f"queues[{at}].hint")
+    fields.flag(starts, field="starts")
+
+
+def _check_hint(hint: Hint, at: str) -> None:
+    fields.whole(hint.priority, field=f"{at}.priority", low=-fields.INTEGER_MAX - 1, high=fields.INTEGER_MAX)
+    fields.must_be_id(hint.id, field=f"{at}.id")
+    if hint.ready_at == FROM_THE_FRONT.ready_at:
+        return
+    try:
+        datetime.fromisoformat(hint.ready_at)
+    except (TypeError, ValueError):
+        raise CursorInvalid("A hint is what an earlier claim returned.", field=f"{at}.ready_at") from None
 
 
 def _place(queues: Sequence[QueueClaim], kinds: Sequence[str], slots: int, action: SessionAction) -> dict[str, Any]:
