@@ -35,13 +35,13 @@ __all__ = ["submit", "submit_many", "submit_within"]
 # for at most lock_timeout, which is set before anything is written, and only for a command above the
 # receipts' floor: below it there is no input and no receipt. The heads come after the jobs and depend
 # on them, in the order of their names. Sequences are dealt backwards from the new head, which needs
-# no count. The receipt is last and depends on every effect.
+# no count. The receipt is last and depends on every effect. The floor is a scalar: in a join, a table of
+# one row that nobody ever analyses would multiply what the planner expects by a thousand.
 _SUBMIT = Statement(
     """
     WITH bounded AS MATERIALIZED (
         SELECT set_config('lock_timeout', :lock_ms, true)
-        FROM testigo.installation
-        WHERE CAST(:created_at AS timestamptz) > receipt_floor
+        WHERE CAST(:created_at AS timestamptz) > (SELECT receipt_floor FROM testigo.installation)
     ),
     input AS MATERIALIZED (
         SELECT i.*,
