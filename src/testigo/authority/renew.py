@@ -29,6 +29,7 @@ class Renewed(NamedTuple):
     cancelling: tuple[JobId, ...]
 
 
+# As with settle, the planner is left one way to the jobs, by their ids.
 _RENEW = Statement(
     """
     WITH beat AS (
@@ -45,7 +46,8 @@ _RENEW = Statement(
                        AS i(id, lease_id, epoch)
               LIMIT :limit) AS h
              LEFT JOIN testigo.job j
-                 ON j.id = h.id AND j.lease_id IS NOT DISTINCT FROM h.lease_id AND j.epoch = h.epoch
+                 ON j.id = ANY (ARRAY[h.id]) AND j.lease_id IS NOT DISTINCT FROM h.lease_id
+                    AND j.epoch IS NOT DISTINCT FROM h.epoch
         WHERE j.id IS NULL OR j.state = 'cancelling'
     )
     SELECT beat.state, told.id, told.lost
