@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from testigo.authority.cancel import cancel
-from testigo.authority.deferred import How
-from testigo.errors import Invalid
+from testigo.authority.deferred import How, settle_deferred
+from testigo.authority.settle import Settlement, settle
+from testigo.authority.submissions import NewJob
+from testigo.errors import Invalid, KeyConflict
 from testigo.rules.documents import encode
 from testigo.rules.outcomes import Fail, Release, Succeed
 from tests.world import World
@@ -47,3 +49,18 @@ def test_nobody_settles_a_job_that_nobody_holds(world: World) -> None:
     with pytest.raises(Invalid):
         worker.settle((lease._replace(lease_id=nobody, epoch=row.epoch, revision=row.revision), Succeed()))
     assert world.state(job_id) == "ready"
+
+
+def test_a_child_whose_key_names_other_work_is_not_lost_silently(world: World) -> None:
+    """The end of a run and what it submits commit together or not at all (spec B-02, D-01)."""
+    world.submit(NewJob("work", queue="later", key="k", payload=encode(1)))
+    (job_id,) = world.submit()
+    worker = world.worker()
+    lease = worker.take()
+    child = NewJob("work", queue="later", key="k", payload=encode(2))
+    ends = [Settlement(lease, Succeed(), children=(child,))]
+    action = worker.action()
+    assert world.db.run(settle, ends, action=action).deferred == (0,)
+    with pytest.raises(KeyConflict):
+        world.db.run(settle_deferred, list(enumerate(ends)), action=action)
+    assert world.state(job_id) == "running"

@@ -20,11 +20,12 @@ from testigo.authority.actions import Action, JobId, SessionAction, new_id
 from testigo.authority.edges import children_of
 from testigo.authority.jobs import LockedJob, lock
 from testigo.authority.receipts import digest_of, expired
-from testigo.authority.settle import Settlement, content
+from testigo.authority.settle import Settlement, check_each, content
+from testigo.authority.submissions import How as Submission
 from testigo.authority.submit import submit_within
 from testigo.authority.write import Change, write
-from testigo.errors import ActionIdCollision
-from testigo.rules import decide
+from testigo.errors import ActionIdCollision, KeyConflict
+from testigo.rules import decide, fields
 from testigo.rules.decide import Move, Position
 from testigo.rules.documents import Document
 from testigo.rules.outcomes import Block, Degrade, Fail, Outcome, Release, Succeed, Yield
@@ -32,6 +33,7 @@ from testigo.rules.retries import backoff_to_json
 from testigo.rules.states import LEASED, State
 from testigo.rules.text import tidy
 from testigo.rules.transitions import EventType
+from testigo.settings import LIMITS
 from testigo.store.sql import Statement
 
 __all__ = ["How", "SettledRow", "settle_deferred"]
@@ -105,9 +107,12 @@ def settle_deferred(
     """Settle rows of a batch that were deferred: each is named by its place in the batch of `action`.
 
     The rows share this transaction and its locks, in the one order (jobs, children, heads). Raises
-    what the rules refuse, and `ReceiptExpired` for an n that is past; a lost lease is an answer, not
-    an error.
+    what the rules refuse, `ReceiptExpired` for an n that is past, and `KeyConflict` when a child's key
+    names other work; a lost lease is an answer, not an error.
     """
+    for at, (place, _) in enumerate(rows):
+        fields.whole(place, field=f"rows[{at}].place", low=0, high=LIMITS.batch_max - 1)
+    check_each((settlement for _, settlement in rows), "rows")
     ids = [settlement.job_id for _, settlement in rows]
     jobs = lock(c, [*ids, *children_of(c, ids)])
     digests = {place: digest_of(action, "settle_deferred", content(settlement)) for place, settlement in rows}
@@ -162,8 +167,16 @@ def _file(c: Connection, action: SessionAction, digests: Mapping[int, str], answ
 
 def _submit_children(c: Connection, settlement: Settlement, action: SessionAction) -> None:
     """Accept what the run submitted with its end, before it: `admit` tells of it (spec P-25)."""
-    if settlement.children:
-        submit_within(c, settlement.children, action=Action(action.actor, action.id))
+    if not settlement.children:
+        return
+    receipt = submit_within(c, settlement.children, action=Action(action.actor, action.id))
+    for child, row in zip(settlement.children, receipt.jobs, strict=True):
+        if row.how is Submission.CONFLICT:
+            raise KeyConflict(
+                f"The key {child.key!r} of a child already names other work, so its parent's end is refused with it.",
+                field="children",
+                job=row.job_id,
+            )
 
 
 def _change(settlement: Settlement, job: LockedJob) -> Change:

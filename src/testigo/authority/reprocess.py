@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection
 
 from testigo.authority.actions import Action, JobId, new_id
+from testigo.authority.admit import admit_these
 from testigo.authority.edges import mark_parents, move_to_successor
 from testigo.authority.jobs import existing, lock
 from testigo.authority.receipts import digest_of, exactly_once
@@ -107,7 +108,8 @@ def reprocess(
 
 
 def _reprocess(c: Connection, job_id: JobId, made: JobId, note: str, action: Action) -> dict[str, object]:
-    (old,) = existing(lock(c, [job_id]), [job_id])
+    jobs, admitted = admit_these(c, [job_id])
+    (old,) = existing(jobs, [job_id])
     successor = _SUCCESSOR.row(c, id=job_id)
     if successor is not None:
         raise StateConflict(
@@ -139,7 +141,7 @@ def _reprocess(c: Connection, job_id: JobId, made: JobId, note: str, action: Act
     }
     if note:
         told["note"] = tidy(note)
-    changes = [Change(new, decide.admit(new.position, Inputs(0), due=True), told)]
+    changes = [*admitted, Change(new, decide.admit(new.position, Inputs(0), due=True), told)]
     if superseded is not None:
         # Its children wait for the successor by now, so its end is nobody's input.
         changes.append(Change(replace(old, is_parent=False), superseded, {"successor": made}))

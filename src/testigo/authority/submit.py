@@ -24,7 +24,7 @@ from testigo.errors import Busy, Conflict, KeyBusy, KeyConflict, NotFound
 from testigo.rules.contract import contract_text
 from testigo.rules.graph import outside
 from testigo.settings import CONTRACT, STORE
-from testigo.store.command import keeping_lock_timeout, single_statement
+from testigo.store.command import is_autocommit, keeping_lock_timeout, single_statement
 from testigo.store.failures import constraint_of, is_lock_timeout
 from testigo.store.sql import Statement, array
 
@@ -185,8 +185,11 @@ def submit_many(c: Connection, jobs: Sequence[NewJob], *, action: Action) -> Sub
     """Accept a batch of at most 10,000 jobs in one statement, answered row by row.
 
     Raises as `submit` does, for the whole batch and before anything is written; but a key conflict
-    is the answer of its row.
+    is the answer of its row. Inside a transaction of the caller's own it is `submit_within`, so that
+    no head is held while somebody thinks (spec P-10, P-11).
     """
+    if not is_autocommit(c):
+        return submit_within(c, jobs, action=action)
     return _submit(c, jobs, action, admits=True)
 
 
@@ -237,12 +240,12 @@ def _check_parents(c: Connection, jobs: Sequence[NewJob]) -> None:
 def _send(c: Connection, parameters: dict[str, Any], jobs: Sequence[NewJob]) -> str | None:
     _check_parents(c, jobs)
     try:
-        row = _SUBMIT.row(c, **parameters)
+        rows = _SUBMIT.fetch(c, parameters)
     except Exception as error:
         if is_lock_timeout(error):
             raise _held(jobs) from error
         raise
-    return str(row.answer) if row else None
+    return str(rows[0][0]) if rows else None
 
 
 def _held(jobs: Sequence[NewJob]) -> KeyBusy:
