@@ -70,8 +70,9 @@ def save(c: Connection, held: Held, checkpoint: Document, *, number: int, action
     Raises `LeaseLost` when the lease is not held any more, `EpochStale` when another run has begun:
     nothing was saved.
     """
+    fields.fence(*held, field="held")  # SQL finds a lease that is None where nobody holds one
+    fields.whole(number, field="number", low=1, high=fields.INTEGER_MAX)
     must_be_document(checkpoint, field="checkpoint")
-    fields.must_be_id(held.lease_id, field="held.lease_id")  # SQL finds one that is None where nobody holds one
     digest = digest_of(action, "save", [held, number, content_digest(checkpoint)])
     parameters = {
         "job": held.job_id,

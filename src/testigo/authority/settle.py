@@ -10,9 +10,8 @@ and renewed until that answer is known.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
@@ -25,13 +24,13 @@ from testigo.authority.submissions import NewJob
 from testigo.errors import Invalid
 from testigo.rules import fields
 from testigo.rules.documents import must_be_document
-from testigo.rules.outcomes import Degrade, Fail, Outcome, RunFacts, Succeed
+from testigo.rules.outcomes import Block, Degrade, Fail, Outcome, Release, RunFacts, Succeed, Yield
 from testigo.rules.states import State
 from testigo.settings import LIMITS
 from testigo.store.command import single_statement
 from testigo.store.sql import Statement, array
 
-__all__ = ["Settled", "Settlement", "content", "settle"]
+__all__ = ["Settled", "Settlement", "check_each", "content", "settle"]
 
 NOTHING_KNOWN = RunFacts()
 
@@ -210,25 +209,51 @@ def _check(settlements: Sequence[Settlement]) -> None:
         raise Invalid(
             f"A batch of {len(settlements)} rows.", field="settlements", limit=f"1 to {LIMITS.batch_max} rows"
         )
+    check_each(settlements, "settlements")
     if len({s.lease.job_id for s in settlements}) < len(settlements):
         raise Invalid("A job occurs twice in the batch.", field="settlements", remedy="Settle each run once.")
-    for lease_id in {s.lease.lease_id for s in settlements}:
-        # SQL finds a lease that is None where nobody holds one.
-        fields.must_be_id(lease_id, field="settlements.lease.lease_id")
-    for at, s in enumerate(settlements):
-        for name in ("output", "checkpoint"):
-            document = getattr(s.outcome, name, None)
-            if document is not None:
-                must_be_document(document, field=f"settlements[{at}].{name}")
-        if isinstance(s.outcome, Degrade):
-            _check_limitations(s.outcome.limitations, at)
-        if isinstance(s.outcome, Fail) and s.outcome.wait_seconds is not None:
-            fields.seconds(s.outcome.wait_seconds, field=f"settlements[{at}].wait_seconds")
 
 
-@lru_cache(maxsize=1024)
-def _check_limitations(limitations: tuple[str, ...], at: int) -> None:
+def check_each(settlements: Iterable[Settlement], of: str) -> None:
+    """Refuse the first of these ends that breaks a limit, by its place and field (`of[3].cost`)."""
+    for at, settlement in enumerate(settlements):
+        try:
+            _check_end(settlement)
+        except Invalid as error:
+            error.field = f"{of}[{at}].{error.field}"
+            raise
+
+
+def _check_end(settlement: Settlement) -> None:
+    lease = settlement.lease
+    fields.must_be_id(lease.job_id, field="lease.job_id")
+    fields.must_be_id(lease.lease_id, field="lease.lease_id")  # SQL finds one that is None where nobody holds one
+    fields.whole(lease.epoch, field="lease.epoch", low=0, high=fields.INTEGER_MAX)
+    fields.whole(lease.revision, field="lease.revision", low=0, high=fields.INTEGER_MAX)
+    fields.cost(settlement.cost, field="cost")
+    if settlement.children:
+        submissions.check(settlement.children)
+    match settlement.outcome:
+        case Succeed(output):
+            must_be_document(output, field="output")
+        case Degrade(output, limitations):
+            must_be_document(output, field="output")
+            _check_limitations(limitations)
+        case Fail(wait_seconds=wait):
+            if wait is not None:
+                fields.seconds(wait, field="wait_seconds")
+        case Yield(checkpoint):
+            must_be_document(checkpoint, field="checkpoint")
+        case Block(checkpoint=kept) | Release(checkpoint=kept):
+            if kept is not None:
+                must_be_document(kept, field="checkpoint")
+        case _:
+            raise Invalid("An outcome is Succeed, Degrade, Fail, Block, Yield or Release.", field="outcome")
+
+
+def _check_limitations(limitations: Sequence[str]) -> None:
+    fields.sequence(limitations, field="limitations", most=LIMITS.page_max)
     if not limitations:
-        raise Invalid("A degraded outcome names its limitations.", field=f"settlements[{at}].limitations")
+        raise Invalid("A degraded outcome names its limitations.", field="limitations")
     for n, limitation in enumerate(limitations):
-        fields.name(limitation, field=f"settlements[{at}].limitations[{n}]")
+        fields.name(limitation, field=f"limitations[{n}]")
