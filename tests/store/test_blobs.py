@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -240,9 +240,12 @@ def test_what_is_not_there_is_not_found(blobs: BlobStore) -> None:
         f"sha512:{'0' * 64}",
         f"../sha256:{'0' * 64}",
         "/etc/passwd",
+        None,
+        5,
+        b"sha256:" + b"0" * 64,
     ],
 )
-def test_what_is_no_digest_is_refused(blobs: BlobStore, digest: str) -> None:
+def test_what_is_no_digest_is_refused(blobs: BlobStore, digest: Any) -> None:
     """Only 64 lower-case hexadecimal digits reach the disk, so no name leads elsewhere (issue 2)."""
     for ask in (blobs.read, blobs.size, blobs.exists, blobs.open, blobs.delete):
         with pytest.raises(Invalid) as raised:
@@ -254,9 +257,10 @@ def test_a_source_that_fails_leaves_nothing(blobs: BlobStore, directory: Path) -
     """What the source raises is passed on, and no part of a blob remains (issue 2)."""
     with pytest.raises(ConnectionResetError):
         blobs.put(io.BufferedReader(_Trickle(b"x" * 3000, then=ConnectionResetError())))
-    with pytest.raises(Invalid) as raised:
-        blobs.put(io.StringIO("text"))  # type: ignore[arg-type]  # what an untyped caller does
-    assert raised.value.field == "source"
+    for wrong in (io.StringIO("text"), "text", None, [b"text"]):
+        with pytest.raises(Invalid) as raised:
+            blobs.put(wrong)  # type: ignore[arg-type]  # what an untyped caller does
+        assert raised.value.field == "source"
     assert files(directory) == []
 
 
@@ -314,8 +318,8 @@ def test_a_writer_whose_file_was_swept_keeps_nothing_and_says_so(blobs: BlobStor
     assert files(directory) == []
 
 
-@pytest.mark.parametrize("age", [-1, float("nan")])
-def test_a_sweep_of_no_age_is_refused(blobs: BlobStore, age: float) -> None:
+@pytest.mark.parametrize("age", [-1, float("nan"), True, "1", None])
+def test_a_sweep_of_no_age_is_refused(blobs: BlobStore, age: Any) -> None:
     """An age that would take the files of living writers is an error (issue 2)."""
     with pytest.raises(Invalid):
         blobs.sweep(age)

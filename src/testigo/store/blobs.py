@@ -62,6 +62,8 @@ class BlobStore:
         size. What the stream raises is passed on, and nothing is kept.
         """
         stream = io.BytesIO(source) if isinstance(source, bytes) else source
+        if not hasattr(stream, "read"):
+            raise Invalid("A blob is put as bytes or from a binary stream.", field="source")
         with _usable(self._directory):
             _make(self._directory, self._incoming, self._kept)
             new = self._incoming / secrets.token_hex(16)
@@ -141,8 +143,9 @@ class BlobStore:
         A file counts by the time of its last write; a living writer whose stream paused for longer
         loses its file, and its `put` raises BlobsUnusable.
         """
-        if not older_than_seconds >= 0:
-            raise Invalid("An age is not negative.", field="older_than_seconds", limit="0 or more")
+        age: object = older_than_seconds
+        if isinstance(age, bool) or not isinstance(age, int | float) or not age >= 0:
+            raise Invalid("An age is a number, and not negative.", field="older_than_seconds", limit="0 or more")
         before = time.time() - older_than_seconds
         swept = 0
         with _usable(self._directory):
@@ -154,7 +157,8 @@ class BlobStore:
         return swept
 
     def _path(self, digest: str) -> Path:
-        parts = _DIGEST.fullmatch(digest)
+        given: object = digest
+        parts = _DIGEST.fullmatch(given) if isinstance(given, str) else None
         if parts is None:
             raise Invalid(
                 "A blob is named by its digest.", field="digest", limit="sha256: and 64 lower-case hexadecimal digits"

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testigo.errors import Invalid, KeysUnusable
+from testigo.rules import fields
 
 __all__ = ["KEYS_VARIABLE", "SECRET_BYTES_MAX", "SECRET_BYTES_MIN", "Keyring", "keys_directory"]
 
@@ -62,12 +63,10 @@ class Keyring:
         outside 16 to 1024; KeysUnusable for a file that is a symbolic link, another account's, open
         to others, or not of that size.
         """
-        if not _NAME.fullmatch(name):
+        given: object = name
+        if not isinstance(given, str) or not _NAME.fullmatch(given):
             raise Invalid("A secret's name is a letter and up to 63 letters, digits and hyphens.", field="name")
-        if not SECRET_BYTES_MIN <= size <= SECRET_BYTES_MAX:
-            raise Invalid(
-                f"A secret has no {size} bytes.", field="size", limit=f"{SECRET_BYTES_MIN} to {SECRET_BYTES_MAX}"
-            )
+        fields.whole(size, field="size", low=SECRET_BYTES_MIN, high=SECRET_BYTES_MAX)
         with self._opened() as folder:
             try:
                 found = self._read(folder, name)
