@@ -45,7 +45,7 @@ def _default(name: str, value: object) -> str:
             return f"{value / (1024 * 1024):g} MiB"
         case int() if "_bytes" in name and value >= 1024:
             return f"{value / 1024:g} KiB"
-        case float() if value >= DAY:
+        case float() if "seconds" in name and value >= DAY:
             return f"{value / DAY:g} days"
         case float():
             return f"{value:g}"
