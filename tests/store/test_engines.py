@@ -10,9 +10,13 @@ import pytest
 from psycopg import sql
 from sqlalchemy import Connection
 
+from testigo.authority import claim, renew, save, settle, submit
+from testigo.authority.actions import Action
+from testigo.authority.submissions import NewJob
 from testigo.errors import IsolationUnsupported
 from testigo.store.command import single_statement
 from testigo.store.database import AsyncDatabase, Database
+from tests.store.day import live_a_day
 from tests.store.roles import as_role, ordinary_role
 
 
@@ -66,24 +70,39 @@ def test_a_refused_role_is_refused_to_asynchronous_callers_too(database_url: str
 
 @single_statement
 def settings(c: Connection) -> tuple[object, ...]:
-    """What differs between a direct connection and any other."""
-    shown = c.exec_driver_sql("SELECT current_setting('enable_seqscan'), current_setting('jit')").one()
-    driver = c.connection.driver_connection
-    assert isinstance(driver, psycopg.Connection | psycopg.AsyncConnection)
-    return (*shown, driver.prepare_threshold)
+    """What is set in the session where nobody is in between."""
+    return tuple(c.exec_driver_sql("SELECT current_setting('enable_seqscan'), current_setting('jit')").one())
 
 
-def test_a_direct_connection_prepares_and_neither_scans_nor_compiles(database_url: str) -> None:
-    """Where nobody is in between, repeated statements are prepared, for plans that hold (decision record 0011)."""
+@single_statement
+def prepared(c: Connection) -> list[str]:
+    """The statements that the session keeps prepared, by their first words."""
+    return sorted(c.exec_driver_sql("SELECT left(statement, 24) FROM pg_prepared_statements").scalars())
+
+
+def test_a_direct_connection_neither_scans_nor_compiles(database_url: str) -> None:
+    """Where nobody is in between, plans are made as if tables were large (decision record 0011)."""
     with Database(database_url) as db:
-        assert db.run(settings) == ("off", "off", 5)
+        assert db.run(settings) == ("off", "off")
+
+
+def test_a_direct_connection_prepares_the_hot_statements_and_no_other(database_url: str) -> None:
+    """Five statements are planned once for all; a rare one is planned for what it meets (decision record 0011)."""
+    with Database(database_url, pool_size=1) as db:
+        for queue in ("one", "two", "three"):
+            live_a_day(db, queue)
+        statements = [claim._CLAIM, renew._RENEW, save._SAVE, settle._SETTLE, submit._SUBMIT]
+        hot = sorted(" ".join(statement.sql.split())[:24] for statement in statements)
+        assert sorted(set(db.run(prepared))) == sorted(set(hot))
 
 
 def test_a_direct_connection_of_an_event_loop_does_the_same(database_url: str) -> None:
     """The driver's asynchronous connection is recognised as well (decision record 0011)."""
 
-    async def work() -> object:
-        async with AsyncDatabase(database_url) as db:
-            return await db.run(settings)
+    async def work() -> tuple[object, object]:
+        async with AsyncDatabase(database_url, pool_size=1) as db:
+            await db.run(submit.submit, NewJob("work"), action=Action("me"))
+            return await db.run(settings), await db.run(prepared)
 
-    assert asyncio.run(work()) == ("off", "off", 5)
+    hot = " ".join(submit._SUBMIT.sql.split())[:24]
+    assert asyncio.run(work()) == (("off", "off"), [hot])

@@ -86,8 +86,8 @@ def save(c: Connection, held: Held, checkpoint: Document, *, number: int, action
     }
 
     def send() -> str | None:
-        row = _SAVE.row(c, **parameters)
-        return None if row is None else str(row.answer)
+        rows = _SAVE.fetch(c, parameters)
+        return str(rows[0][0]) if rows else None
 
     receipt = once(c, action, digest, send) or outlived(c, action, digest)
     revision: int | None = receipt.answer["revision"]

@@ -68,10 +68,11 @@ class Settled:
     replayed: bool
 
 
-# lease_id is compared by IS NOT DISTINCT FROM and no state is tested: the planner must find the
-# rows by their ids, never through the small index of leased jobs. A parent that is marked while this
-# waits for its row is judged again in its newest version, and missed. LIMIT hides the number of rows
-# from the planner, which would otherwise scan a table that looks small.
+# The planner must find the rows by their ids, whatever it knows of the table, and has no other way:
+# `id = ANY (ARRAY[…])` is no equality that a join could hash or walk an index by, no more than IS NOT
+# DISTINCT FROM, which also keeps it from the small index of leased jobs, and no state is tested. A
+# parent that is marked while this waits for its row is judged again in its newest version, and missed.
+# LIMIT hides the number of rows.
 _SETTLE = Statement(
     """
     WITH done AS (
@@ -95,10 +96,10 @@ _SETTLE = Statement(
                        json_array_elements(CAST(:facts AS json))
                    ) AS i(id, lease_id, epoch, revision, state, cost, output, limitations, event_id, place, facts)
               LIMIT :limit) AS i
-        WHERE j.id = i.id
+        WHERE j.id = ANY (ARRAY[i.id])
           AND j.lease_id IS NOT DISTINCT FROM i.lease_id
-          AND j.epoch = i.epoch
-          AND j.revision = i.revision
+          AND j.epoch IS NOT DISTINCT FROM i.epoch
+          AND j.revision IS NOT DISTINCT FROM i.revision
           AND NOT j.is_parent
           AND s.id = CAST(:session AS uuid) AND s.state IN ('open', 'draining') AND s.low_water <= :n
         RETURNING j.id, j.stream, j.state, j.revision, i.event_id, i.facts, i.place

@@ -3,32 +3,35 @@
 A transaction pooler gives each transaction another server connection, so by default nothing is
 prepared and no session state is set (spec P-12). A connection whose server process answers with the
 very pid that the connection was given at its start has nobody in between: it belongs to us alone,
-so there psycopg prepares what repeats, which halves the cost of a short command, and the planner
-is kept from scanning a table that was small when the statement was prepared (decision record 0011).
+so there the hot statements are prepared, which halves the cost of a short command, and the planner
+is kept from scanning a table that was small when it planned (decision record 0011).
 """
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from sqlalchemy import URL, Engine, create_engine, event
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from testigo.errors import IsolationUnsupported
-from testigo.settings import SESSIONS
-from testigo.store.sql import SCHEMA_OPTION
+from testigo.settings import SESSIONS, STORE
+from testigo.store.sql import PREPARE_OPTION, SCHEMA_OPTION
 
 __all__ = ["async_engine", "keepalive", "sync_engine"]
 
-_PREPARE_AFTER = 5
+_PREPARE_WHAT_ASKS = sys.maxsize
+"""psycopg's threshold: only a statement that asks for it is prepared, however often the others are sent."""
 
 _HELLO = """
     SELECT pg_backend_pid(), current_setting('default_transaction_isolation'), quote_ident(current_user)
 """
 
+# No statement of ours waits for a lock without end, those of the hot paths included (P-08).
 # Before PostgreSQL 18 a scan that cannot be avoided, of a table with one row, then costs so much on
 # paper that each execution is compiled first: 2 to 6 s for a submit.
-_OUR_OWN = "SET enable_seqscan = off; SET jit = off"
+_OUR_OWN = f"SET enable_seqscan = off; SET jit = off; SET lock_timeout = '{STORE.lock_timeout_seconds}s'"
 
 
 def sync_engine(url: URL, *, schema: str, pool_size: int) -> Engine:
@@ -50,7 +53,7 @@ def _options(url: URL, schema: str, pool_size: int) -> dict[str, Any]:
         "pool_size": pool_size,
         "max_overflow": 0,
         "hide_parameters": True,
-        "execution_options": {SCHEMA_OPTION: schema},
+        "execution_options": {SCHEMA_OPTION: schema, PREPARE_OPTION: True},
         "connect_args": {"prepare_threshold": None, "connect_timeout": 10, **keepalive(url)},
     }
 
@@ -85,6 +88,6 @@ def _greet(connection: Any, _record: object) -> None:
     driver = getattr(connection, "driver_connection", connection)
     if backend_pid == driver.info.backend_pid:
         cursor.execute(_OUR_OWN)
-        driver.prepare_threshold = _PREPARE_AFTER
+        driver.prepare_threshold = _PREPARE_WHAT_ASKS
     cursor.close()
     connection.commit()

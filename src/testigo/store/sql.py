@@ -9,7 +9,8 @@ statement's layout is not sent, so its comments stand above it and its literals 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -21,6 +22,7 @@ from sqlalchemy.sql.elements import TextClause
 __all__ = ["Statement", "array", "schema_of"]
 
 SCHEMA_OPTION = "testigo_schema"
+PREPARE_OPTION = "testigo_prepare"
 _PREFIX = re.compile(r"\btestigo\.")
 
 
@@ -46,15 +48,19 @@ class Statement:
         return rows[0] if rows else None
 
     def fetch(self, c: Connection, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        """Run the statement on the driver's own cursor and return plain tuples.
+        """Run the statement on the driver's own cursor and return plain tuples; arrays as for `rows`.
 
-        For claim, settle and renew alone: it saves what SQLAlchemy spends per row. Arrays are
-        already literals (`array`), and the connection is one of ours (psycopg).
+        For the hot paths alone: it saves what SQLAlchemy spends per row, and on a direct connection of
+        ours the statement is prepared. So each has to keep a good plan while its tables grow from
+        nothing (decision record 0011), which `tests/store/test_plans.py` shows.
         """
-        cursor = c.connection.cursor()
+        if c.dialect.driver == "asyncpg":
+            return [tuple(row) for row in self.rows(c, **parameters)]
+        cursor: Any = c.connection.cursor()
         try:
-            cursor.execute(_driver_sql(self.sql, schema_of(c)), parameters)
-            return cursor.fetchall()  # type: ignore[return-value]
+            with _prepared(c):
+                cursor.execute(_driver_sql(self.sql, schema_of(c)), _parameters(c, parameters))
+            return list(cursor.fetchall())
         finally:
             cursor.close()
 
@@ -93,6 +99,21 @@ def _element(value: object) -> str:
     if isinstance(value, datetime):
         return f'"{value.isoformat()}"'
     return str(value)
+
+
+@contextmanager
+def _prepared(c: Connection) -> Iterator[None]:
+    """Have psycopg prepare what is executed meanwhile, if the engine has opened this connection for that."""
+    driver: Any = c.connection.driver_connection if c.get_execution_options().get(PREPARE_OPTION) else None
+    threshold = driver.prepare_threshold if driver else None
+    if threshold is None:
+        yield
+        return
+    driver.prepare_threshold = 0
+    try:
+        yield
+    finally:
+        driver.prepare_threshold = threshold
 
 
 def _parameters(c: Connection, parameters: Mapping[str, Any]) -> dict[str, Any]:
