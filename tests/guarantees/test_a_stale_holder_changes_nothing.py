@@ -24,6 +24,7 @@ from testigo.authority.submissions import NewJob
 from testigo.errors import LeaseLost, SessionReplaced
 from testigo.rules.documents import encode
 from testigo.rules.outcomes import Block, Degrade, Fail, Outcome, Release, Succeed, Yield
+from testigo.rules.states import State
 from testigo.store.database import Database
 from tests.guarantees.conftest import Rounds
 from tests.races import race
@@ -176,7 +177,7 @@ def test_whatever_happened_to_a_job_meanwhile_its_holder_ends_it(world: World, r
     """A cancel, a save whose answer was lost and a child that begins to wait change the revision while the run is
     being settled: under a live lease that is never a refusal (spec P-15, P-25)."""
     worker = world.worker()
-    for _ in rounds(3):
+    for _ in rounds(2):
         world.submit(*(NewJob("work", queue="q") for _ in range(100)))
         leases = worker.claim(100).leases
         world.submit(*(NewJob("work", queue="children", parents=(lease.job_id,)) for lease in leases))
@@ -246,3 +247,17 @@ def test_a_claim_that_is_taken_back_while_it_is_answered_names_what_it_lost(worl
 def claim_one(db: Database, action: SessionAction) -> Claimed:
     """Claim one job."""
     return db.run(claim, [QueueClaim("q", 1)], ("work",), slots=1, lease_id=new_id(), action=action)
+
+
+def test_a_session_that_names_another_ones_lease_changes_nothing(world: World) -> None:
+    """The owner is part of the fence: who knows a lease does not thereby hold it (spec D-03, P-15)."""
+    (job_id,) = world.submit()
+    owner, stranger = world.worker(), world.worker()
+    lease = owner.take()
+    assert world.db.run(start, [held(lease)], action=stranger.action()).lost == (job_id,)
+    with pytest.raises(LeaseLost):
+        world.db.run(save, held(lease), encode(1), number=1, action=stranger.action())
+    (row,) = stranger.settle_slowly((lease, Succeed()))
+    assert (row.how, row.state) == (How.LATE, State.RUNNING)
+    owner.succeed(lease)
+    assert world.state(job_id) == "succeeded"

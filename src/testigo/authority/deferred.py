@@ -128,7 +128,7 @@ def settle_deferred(
         job = jobs.get(settlement.job_id)
         if job is None:
             answers[place] = SettledRow(settlement.job_id, How.GONE, None)
-        elif is_open and _holds(settlement, job):
+        elif is_open and _holds(settlement, job, action):
             _submit_children(c, settlement, replace(action, ordinal=place + 1))
             changes.append(_change(settlement, job))
             answers[place] = SettledRow(job.id, How.ACCEPTED, changes[-1].move.target)
@@ -195,9 +195,10 @@ def _change(settlement: Settlement, job: LockedJob) -> Change:
     )
 
 
-def _holds(settlement: Settlement, job: LockedJob) -> bool:
+def _holds(settlement: Settlement, job: LockedJob, action: SessionAction) -> bool:
     lease = settlement.lease
-    return job.state in LEASED and (job.lease_id, job.epoch) == (lease.lease_id, lease.epoch)
+    owner = (job.lease_id, job.epoch, job.session_id)
+    return job.state in LEASED and owner == (lease.lease_id, lease.epoch, action.session_id)
 
 
 def _keep_late(c: Connection, settlement: Settlement, job: LockedJob, action: SessionAction) -> None:

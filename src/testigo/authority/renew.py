@@ -41,13 +41,14 @@ _RENEW = Statement(
     ),
     told AS (
         SELECT CAST(h.id AS text) AS id, j.id IS NULL AS lost
-        FROM (SELECT *
+        FROM (SELECT *, CAST(:session AS uuid) AS session_id
               FROM unnest(CAST(:ids AS uuid[]), CAST(:leases AS uuid[]), CAST(:epochs AS integer[]))
                        AS i(id, lease_id, epoch)
               LIMIT :limit) AS h
              LEFT JOIN testigo.job j
                  ON j.id = ANY (ARRAY[h.id]) AND j.lease_id IS NOT DISTINCT FROM h.lease_id
                     AND j.epoch IS NOT DISTINCT FROM h.epoch
+                    AND j.session_id IS NOT DISTINCT FROM h.session_id
         WHERE j.id IS NULL OR j.state = 'cancelling'
     )
     SELECT beat.state, told.id, told.lost

@@ -41,6 +41,7 @@ _SAVE = Statement(
         FROM testigo.session s
         WHERE j.id = CAST(:job AS uuid)
           AND j.lease_id IS NOT DISTINCT FROM CAST(:lease AS uuid)
+          AND j.session_id IS NOT DISTINCT FROM s.id
           AND j.epoch = :epoch
           AND j.checkpoint_n < :number
           AND s.id = CAST(:session AS uuid) AND s.state IN ('open', 'draining') AND s.low_water <= :n
@@ -56,7 +57,9 @@ _SAVE = Statement(
 
 _HELD = Statement(
     """
-    SELECT revision, epoch, epoch = :epoch AND lease_id IS NOT DISTINCT FROM CAST(:lease AS uuid) AS held
+    SELECT revision, epoch,
+           epoch = :epoch AND lease_id IS NOT DISTINCT FROM CAST(:lease AS uuid)
+               AND session_id IS NOT DISTINCT FROM CAST(:session AS uuid) AS held
     FROM testigo.job
     WHERE id = CAST(:job AS uuid)
     """
@@ -93,7 +96,7 @@ def save(c: Connection, held: Held, checkpoint: Document, *, number: int, action
     revision: int | None = receipt.answer["revision"]
     if revision is not None:
         return Saved(revision, superseded=False)
-    row = _HELD.row(c, job=held.job_id, lease=held.lease_id, epoch=held.epoch)
+    row = _HELD.row(c, job=held.job_id, lease=held.lease_id, epoch=held.epoch, session=action.session_id)
     if row is not None and row.epoch > held.epoch:
         raise EpochStale(
             f"The job {held.job_id} was granted again: epoch {row.epoch}, not {held.epoch}.", job=held.job_id

@@ -87,7 +87,7 @@ _SETTLE = Statement(
             grant_n = NULL,
             finished_at = now()
         FROM testigo.session s,
-             (SELECT *
+             (SELECT *, CAST(:session AS uuid) AS session_id
               FROM ROWS FROM (
                        unnest(CAST(:ids AS uuid[]), CAST(:leases AS uuid[]), CAST(:epochs AS integer[]),
                               CAST(:revisions AS integer[]), CAST(:states AS testigo.job_state[]),
@@ -98,6 +98,7 @@ _SETTLE = Statement(
               LIMIT :limit) AS i
         WHERE j.id = ANY (ARRAY[i.id])
           AND j.lease_id IS NOT DISTINCT FROM i.lease_id
+          AND j.session_id IS NOT DISTINCT FROM i.session_id
           AND j.epoch IS NOT DISTINCT FROM i.epoch
           AND j.revision IS NOT DISTINCT FROM i.revision
           AND NOT j.is_parent

@@ -40,7 +40,7 @@ def start(c: Connection, leases: Sequence[Held], *, action: SessionAction) -> St
     for at, lease in enumerate(leases):
         fields.fence(*lease, field=f"leases[{at}]")
     jobs = lock(c, [held.job_id for held in leases])
-    held = [jobs[lease.job_id] for lease in leases if _holds(lease, jobs.get(lease.job_id))]
+    held = [jobs[lease.job_id] for lease in leases if _holds(lease, jobs.get(lease.job_id), action)]
     begins = [job for job in held if job.state is State.LEASED]
     write(c, [Change(job, decide.start(job.position), {"epoch": job.epoch}) for job in begins], action=action)
     ids = {job.id for job in held}
@@ -51,5 +51,7 @@ def start(c: Connection, leases: Sequence[Held], *, action: SessionAction) -> St
     )
 
 
-def _holds(lease: Held, job: LockedJob | None) -> bool:
-    return job is not None and (job.lease_id, job.epoch) == (lease.lease_id, lease.epoch) and job.state in LEASED
+def _holds(lease: Held, job: LockedJob | None, action: SessionAction) -> bool:
+    if job is None or job.state not in LEASED:
+        return False
+    return (job.lease_id, job.epoch, job.session_id) == (lease.lease_id, lease.epoch, action.session_id)

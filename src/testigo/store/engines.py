@@ -28,10 +28,16 @@ _HELLO = """
     SELECT pg_backend_pid(), current_setting('default_transaction_isolation'), quote_ident(current_user)
 """
 
-# No statement of ours waits for a lock without end, those of the hot paths included (P-08).
-# Before PostgreSQL 18 a scan that cannot be avoided, of a table with one row, then costs so much on
-# paper that each execution is compiled first: 2 to 6 s for a submit.
-_OUR_OWN = f"SET enable_seqscan = off; SET jit = off; SET lock_timeout = '{STORE.lock_timeout_seconds}s'"
+# What is prepared is planned once, and not for the parameters of one day. No scan: a plan may be made
+# while a table is tiny. No compiler: before PostgreSQL 18 a scan that cannot be avoided, of a table
+# with one row, then costs so much on paper that each execution is compiled first, 2 to 6 s for a
+# submit. No statement waits for a lock without end, those of the hot paths included (P-08).
+_OUR_OWN = f"""
+    SET plan_cache_mode = force_generic_plan;
+    SET enable_seqscan = off;
+    SET jit = off;
+    SET lock_timeout = '{STORE.lock_timeout_seconds}s'
+"""
 
 
 def sync_engine(url: URL, *, schema: str, pool_size: int) -> Engine:
