@@ -11,6 +11,7 @@ import pytest
 from testigo.authority.actions import JobId, new_id
 from testigo.authority.admit import admit
 from testigo.authority.cancel import cancel
+from testigo.authority.claim import Lease
 from testigo.authority.deferred import settle_deferred
 from testigo.authority.jobs import lock
 from testigo.authority.pause import configure_queue
@@ -21,7 +22,7 @@ from testigo.rules.outcomes import Fail, Succeed
 from tests.guarantees.conftest import Rounds
 from tests.guarantees.somebody import Somebody
 from tests.races import deadlocks, in_line, race
-from tests.world import World, settlement
+from tests.world import Worker, World, settlement
 
 Move = Callable[[], Any]
 
@@ -66,16 +67,22 @@ def submits(world: World) -> Move:
 
 def settles(world: World) -> Move:
     """Two runs that succeeded."""
-    leases = [world.worker(queues=[queue]).take() for queue in ("b", "a") if world.submit(queue=queue)]
-    ends = [settlement(lease, Succeed()) for lease in leases]
-    return partial(world.db.run, settle, ends, action=world.worker().action())
+    worker, leases = two_runs(world)
+    return partial(world.db.run, settle, [settlement(lease, Succeed()) for lease in leases], action=worker.action())
 
 
 def settles_deferred(world: World) -> Move:
     """Two runs that failed."""
-    leases = [world.worker(queues=[queue]).take() for queue in ("b", "a") if world.submit(queue=queue)]
+    worker, leases = two_runs(world)
     ends = [(at, settlement(lease, Fail("E", "no"))) for at, lease in enumerate(leases)]
-    return partial(world.db.run, settle_deferred, ends, action=world.worker().action())
+    return partial(world.db.run, settle_deferred, ends, action=worker.action())
+
+
+def two_runs(world: World) -> tuple[Worker, tuple[Lease, ...]]:
+    """A worker that runs a job of each stream."""
+    worker = world.worker(queues=["b", "a"])
+    world.submit(NewJob("work", queue="b"), NewJob("work", queue="a"))
+    return worker, worker.claim(2).leases
 
 
 def cancels(world: World) -> Move:

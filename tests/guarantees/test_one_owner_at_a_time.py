@@ -28,7 +28,7 @@ def jobs_of(answers: list[Claimed | Error]) -> list[JobId]:
 def test_workers_that_claim_at_once_share_the_queue_and_no_job(world: World, rounds: Rounds) -> None:
     """However many claim together, each job goes to one of them, and none of them waits (spec D-03, P-12)."""
     workers = [world.worker() for _ in range(4)]
-    for _ in rounds(4):
+    for _ in rounds(2):
         jobs = world.submit(*(NewJob("work", queue="q") for _ in range(500)))
         taken: list[JobId] = []
         while more := jobs_of(race(world.db, *(partial(worker.claim, 2) for worker in workers))):
@@ -49,7 +49,7 @@ def test_a_claim_passes_over_what_another_is_taking(world: World) -> None:
 def test_a_job_that_is_taken_back_goes_to_one_of_those_who_claim_meanwhile(world: World, rounds: Rounds) -> None:
     """Expiry and claims race: a lost job has a new owner at the next epoch, or waits for one (spec P-18)."""
     claimers = [world.worker() for _ in range(2)]
-    for _ in rounds(100):
+    for _ in rounds(60):
         jobs = world.submit(*(NewJob("work", queue="q") for _ in range(3)))
         gone = world.worker()
         gone.claim(3)
@@ -63,7 +63,7 @@ def test_a_job_that_is_taken_back_goes_to_one_of_those_who_claim_meanwhile(world
 def test_what_a_replaced_session_claims_is_given_to_others(world: World, rounds: Rounds) -> None:
     """A claim that commits after its session was replaced is found by the level: the next sweep takes it back,
     and its holder is told (spec P-18, P-21)."""
-    for at in rounds(100):
+    for at in rounds(60):
         jobs = world.submit(*(NewJob("work", queue=f"q-{at}") for _ in range(3)))
         old = world.worker(f"agent-{at}", queues=[f"q-{at}"])
         place = partial(world.db.run, open_session, replacing(old), action=world.action())
@@ -125,7 +125,7 @@ def test_a_session_that_is_over_claims_nothing_more(
 ) -> None:
     """A claim that begins when its session is not open any more is refused, whatever it raced with (spec P-18)."""
     world.submit(*(NewJob("work", queue="q") for _ in range(300)))
-    for _ in rounds(100):
+    for _ in rounds(60):
         worker = world.worker()
         race(world.db, partial(world.db.run, over, worker.id), partial(worker.claim, 1))
         with pytest.raises(SessionReplaced):

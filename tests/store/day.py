@@ -148,7 +148,7 @@ def _sweep(world: World, worker: Worker, queue: str) -> None:
 def _leave(world: World, worker: Worker, queue: str) -> None:
     world.db.run(drain_session, worker.id)
     world.db.run(close_session, worker.id)
-    left = "SELECT id FROM testigo.job WHERE queue = :queue AND finished_at IS NULL"
+    left = "SELECT id FROM testigo.job WHERE queue = :queue AND state IN ('ready', 'checkpointed')"
     assert not world.query(left, queue=queue)
 
 

@@ -71,7 +71,8 @@ def test_a_refused_role_is_refused_to_asynchronous_callers_too(database_url: str
 @single_statement
 def settings(c: Connection) -> tuple[object, ...]:
     """What is set in the session where nobody is in between."""
-    return tuple(c.exec_driver_sql("SELECT current_setting('enable_seqscan'), current_setting('jit')").one())
+    shown = "SELECT current_setting('enable_seqscan'), current_setting('jit'), current_setting('plan_cache_mode')"
+    return tuple(c.exec_driver_sql(shown).one())
 
 
 @single_statement
@@ -83,7 +84,7 @@ def prepared(c: Connection) -> list[str]:
 def test_a_direct_connection_neither_scans_nor_compiles(database_url: str) -> None:
     """Where nobody is in between, plans are made as if tables were large (decision record 0011)."""
     with Database(database_url) as db:
-        assert db.run(settings) == ("off", "off")
+        assert db.run(settings) == ("off", "off", "force_generic_plan")
 
 
 def test_a_direct_connection_prepares_the_hot_statements_and_no_other(database_url: str) -> None:
@@ -105,4 +106,4 @@ def test_a_direct_connection_of_an_event_loop_does_the_same(database_url: str) -
             return await db.run(settings), await db.run(prepared)
 
     hot = " ".join(submit._SUBMIT.sql.split())[:24]
-    assert asyncio.run(work()) == (("off", "off"), [hot])
+    assert asyncio.run(work()) == (("off", "off", "force_generic_plan"), [hot])
