@@ -109,6 +109,36 @@ def test_a_hot_statement_finds_its_jobs_through_the_right_index(planned: Planned
             _check(seen)
 
 
+def test_a_claim_leases_no_more_than_its_limit(planned: Planned, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pick is made once, in a plan from the day of the empty table too; rescanned, it leases more (spec P-12)."""
+    look(planned)
+    with explained(planned.url, Planning.ONCE) as kept, explained(planned.url, Planning.ONCE) as rescanning:
+        World(kept.db).worker().claim(5)
+        with monkeypatch.context() as patch:
+            patch.setattr(claim._CLAIM, "sql", _rescanned(claim._CLAIM.sql))
+            World(rescanning.db).worker().claim(5)
+            grow(planned.hand)
+            assert sum(_claimed(rescanning)) > 25
+        assert _claimed(kept) == [5] * 5
+
+
+def _claimed(seen: Seen) -> list[int]:
+    """Claim five jobs five times; how many each of the five sessions holds then."""
+    workers = [World(seen.db).worker() for _ in range(5)]
+    for worker in workers:
+        worker.claim(5)
+    count = "SELECT count(*) AS held FROM testigo.job WHERE session_id = CAST(:id AS uuid) AND lease_id IS NOT NULL"
+    return [World(seen.db).query(count, id=worker.id)[0].held for worker in workers]
+
+
+def _rescanned(statement: str) -> str:
+    """The claim with its pick where the planner may run it again: the fault of which P-12 tells."""
+    pick = statement[statement.index("SELECT j.id, j.fit") : statement.index("),\n    got AS")]
+    there = "FROM pick\n        WHERE j.id = ANY (ARRAY[pick.id])"
+    assert there in statement
+    return statement.replace(there, f"FROM ({pick}) pick\n        WHERE j.id = pick.id")
+
+
 def test_no_command_takes_longer_for_what_its_connection_knew(planned: Planned) -> None:
     """A connection from the installation's first day sends every command without walking a table (spec P-12)."""
     live_and_look(planned)
