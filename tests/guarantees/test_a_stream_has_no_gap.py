@@ -13,9 +13,10 @@ import psycopg
 from sqlalchemy import Connection
 
 from testigo.authority.actions import Action, JobId
+from testigo.authority.admit import admit
 from testigo.authority.pause import configure_queue
 from testigo.authority.submissions import NewJob
-from testigo.authority.submit import submit_many
+from testigo.authority.submit import submit_many, submit_within
 from testigo.errors import NotFound
 from testigo.journal.events import Event
 from testigo.journal.streams import Page, read, streams
@@ -40,13 +41,19 @@ def subjects(events: list[Event]) -> list[JobId]:
     return [event.subject for event in events]
 
 
+def append(c: Connection, job: NewJob) -> None:
+    """Append to a job's stream inside a transaction that goes on."""
+    submit_within(c, [job], action=Action("first"))
+    admit(c)
+
+
 def test_an_append_that_commits_late_has_its_place_and_nobody_reads_past_it(world: World) -> None:
     """Who appends next waits for who appended first; until both have committed a reader sees neither (R89)."""
     early, late = NewJob("work", queue="q"), NewJob("work", queue="q")
     (before,) = world.submit()
     _, _, page = in_line(
         world.db,
-        lambda c: submit_many(c, [early], action=Action("first")),
+        lambda c: append(c, early),
         lambda: world.db.run(submit_many, [late], action=Action("second")),
         lambda: world.db.run(read, "q"),
     )
@@ -62,15 +69,15 @@ def test_time_never_goes_backwards_along_a_stream(world: World) -> None:
     one, two, waiting = (NewJob("work", queue="q") for _ in range(3))
     connections: list[Connection] = []
 
-    def append(c: Connection) -> None:
+    def begin(c: Connection) -> None:
         connections.append(c)
-        submit_many(c, [one], action=Action("first"))
+        append(c, one)
 
     in_line(
         world.db,
-        append,
+        begin,
         lambda: world.db.run(submit_many, [waiting], action=Action("second")),
-        lambda: submit_many(connections[0], [two], action=Action("first")),
+        lambda: append(connections[0], two),
     )
     events = appended(world)
     assert subjects(events) == [one.id, two.id, waiting.id]
@@ -82,7 +89,7 @@ def test_an_append_that_is_undone_leaves_its_number_to_the_next(world: World) ->
     engine = world.db._open()
     for ends in (lambda c: c.rollback(), lambda c: kill(world, c)):
         with engine.connect() as c:
-            submit_many(c, [NewJob("work", queue="q")], action=Action("undone"))
+            append(c, NewJob("work", queue="q"))
             ends(c)
             world.submit()
             c.invalidate()

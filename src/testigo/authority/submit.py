@@ -196,11 +196,10 @@ def submit_many(c: Connection, jobs: Sequence[NewJob], *, action: Action) -> Sub
 def submit_within(c: Connection, jobs: Sequence[NewJob], *, action: Action) -> Submitted:
     """Accept jobs inside a caller's own transaction: they exist if and only if it commits (spec P-11).
 
-    No stream is told and nobody is woken; workers admit the jobs within one poll of the commit.
+    No stream is told, and nobody is woken before the commit; workers admit the jobs within one poll of it.
     """
     with keeping_lock_timeout(c):
-        receipt = _submit(c, jobs, action, admits=False)
-    return Submitted(receipt.jobs, receipt.replayed)
+        return _submit(c, jobs, action, admits=False)
 
 
 def _submit(c: Connection, jobs: Sequence[NewJob], action: Action, *, admits: bool) -> Submitted:
