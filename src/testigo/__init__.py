@@ -13,6 +13,7 @@ from testigo.authority.submissions import NewJob
 from testigo.authority.submit import submit, submit_many, submit_within
 from testigo.errors import Error
 from testigo.rules.documents import encode, parse
+from testigo.store.connections import run_within, run_within_async
 from testigo.store.database import AsyncDatabase, Database
 
 __all__ = [
@@ -23,6 +24,8 @@ __all__ = [
     "NewJob",
     "encode",
     "parse",
+    "run_within",
+    "run_within_async",
     "submit",
     "submit_many",
     "submit_within",
