@@ -8,6 +8,9 @@ that nothing goes untested in silence.
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -42,6 +45,13 @@ def shared_data() -> Path | None:
     return Path(named) if named and Path(named).is_dir() else None
 
 
+def may_mount() -> bool:
+    """Whether a small disk can be mounted in a namespace of a test's own."""
+    unshare = shutil.which("unshare")
+    mount = [unshare or "", "--mount", "sh", "-c", "mount -t tmpfs -o size=8m none /mnt"]
+    return unshare is not None and subprocess.run(mount, capture_output=True, check=False).returncode == 0
+
+
 NEEDS = (
     Need(
         "needs_postgres15",
@@ -56,6 +66,15 @@ NEEDS = (
         "which is not installed",
         "apt install pgbouncer",
         lambda: pgbouncer_binary() is not None,
+    ),
+    Need("needs_linux", "Linux", "which this is not", "run it there, too", lambda: sys.platform == "linux"),
+    Need("needs_root", "root", "who alone can arrange it", "run it as root, too", lambda: os.geteuid() == 0),
+    Need(
+        "needs_mount",
+        "leave to mount",
+        "which is not given here",
+        "run it as root with CAP_SYS_ADMIN",
+        may_mount,
     ),
     Need(
         "needs_shared_data",

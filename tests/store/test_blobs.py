@@ -109,7 +109,7 @@ def test_a_blobs_stream_only_goes_forward(blobs: BlobStore) -> None:
             stream.seek(1)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a process's memory has no limit that is kept")
+@pytest.mark.needs_linux
 def test_memory_does_not_grow_with_the_blob(directory: Path) -> None:
     """A blob of 256 MiB passes through put, open and copy_to in a process that may not have 64 MiB more (issue 2)."""
     worker = FORKS.Process(target=_pass_much, args=(directory,))

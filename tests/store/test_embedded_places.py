@@ -22,7 +22,7 @@ from tests.store.embedded_user import User, connect, lives, own_directory, postm
 
 NOBODY = 65534
 
-root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can arrange it")
+root_only = pytest.mark.needs_root
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -145,7 +144,7 @@ def test_ctrl_c_ends_its_users_and_not_the_server(directory: Path) -> None:
         assert postmaster(directory) == server
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere another process's files cannot be seen")
+@pytest.mark.needs_linux
 def test_the_server_holds_none_of_its_users_files(directory: Path) -> None:
     """The server inherits its lock and its log and nothing else, and leaving returns what using took (spec P-31)."""
     before = _descriptors(os.getpid())

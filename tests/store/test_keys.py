@@ -130,7 +130,7 @@ def test_links_and_what_is_no_file_are_refused(folder: Path, tmp_path: Path) -> 
     assert "file" in refusal(tmp_path / "file")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.needs_root
 def test_another_accounts_keys_are_refused(folder: Path) -> None:
     """Who owns a key may change it, so it must be us (issue 2)."""
     Keyring.open(folder).secret("seal")
