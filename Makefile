@@ -25,9 +25,8 @@ export NO_PYTHON
 help:  ## List what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
 
-demo: $(INSTALLED) examples/first.py  ## See testigo at work
-	@echo "The demo arrives with the command line. Until then, this is the example of the README:"
-	@$(BIN)/python examples/first.py
+demo: $(INSTALLED)  ## See real work survive real kills, in less than a minute (ARGS="--jobs 100" for less of it)
+	@$(BIN)/testigo demo $(ARGS)
 
 test: $(INSTALLED)  ## Run all tests that this machine can run, in parallel (ARGS="-k claim" to choose)
 	@$(BIN)/pytest --numprocesses auto --maxprocesses 8 --dist worksteal $(ARGS)

@@ -1,6 +1,7 @@
 """Measure this machine: a table on the terminal, and the same as JSON.
 
 python -m bench [--scale 0.1] [--only submit] [--json FILE]
+python -m bench --panel     the readings instead, with a million jobs: it takes some minutes
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench.authority import ROWS
+from bench.authority import ROWS as AUTHORITY
+from bench.evidence import ROWS as EVIDENCE
 from bench.harness import Row
+from bench.panel import ROWS as PANEL
+from bench.worker import ROWS as WORKER
 from testigo.store.embedded import EmbeddedServer
 
 RESULTS = Path(__file__).with_name("results")
@@ -25,7 +29,8 @@ RESULTS = Path(__file__).with_name("results")
 def main() -> int:
     """Run the rows one after another; 0 even where a goal is missed, since machines differ."""
     options = _options()
-    chosen = [measure for measure in ROWS if options.only in measure.__name__]
+    rooms = PANEL if options.panel else (*AUTHORITY, *WORKER, *EVIDENCE)
+    chosen = [measure for measure in rooms if options.only in measure.__name__]
     directory = Path(tempfile.mkdtemp(prefix="testigo-bench-"))
     rows: list[Row] = []
     print(f"{'':44} {'measured':>10}  {'unit':22} {'goal':>8}")
@@ -46,6 +51,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measure what testigo costs on this machine.")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the full number of jobs (default 1.0)")
     parser.add_argument("--only", default="", metavar="WORD", help="only rows whose function has this in its name")
+    parser.add_argument("--panel", action="store_true", help="only the readings of the panel, with a million jobs")
     parser.add_argument("--json", type=Path, default=None, metavar="FILE", help="where to write the figures")
     return parser.parse_args()
 

@@ -78,7 +78,7 @@ def report_late(db: Database, session: Session, leases: tuple[Lease, ...]) -> st
     """The same for a session that is over: decided job by job, under the job's lock."""
     ends = [Settlement(lease, Succeed(encode("done"))) for lease in leases]
     call = SessionAction(session.id, session.agent, n=2)
-    return ", ".join(row.how for row in db.run(settle_deferred, list(enumerate(ends)), action=call))
+    return ", ".join(row.how for row in db.run(settle_deferred, list(enumerate(ends)), action=call).rows)
 
 
 if __name__ == "__main__":

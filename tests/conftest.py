@@ -75,7 +75,7 @@ def pytest_configure_node(node: WorkerController) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: WorkerController) -> None:
     """Learn from a worker process what was left out; each of them collects the same tests."""
-    node.config.stash[DESELECTED] = node.workeroutput.get("testigo_deselected", [])
+    node.config.stash[DESELECTED] = getattr(node, "workeroutput", {}).get("testigo_deselected", [])
 
 
 @pytest.fixture(scope="session")

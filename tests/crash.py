@@ -20,7 +20,7 @@ from enum import StrEnum
 from typing import Any, NoReturn
 
 import psycopg
-from psycopg import Cursor, sql
+from psycopg import Cursor, RawCursor, sql
 from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow, tuple_row
 from sqlalchemy import Engine, event
@@ -212,9 +212,18 @@ class _Connection(psycopg.Connection[TupleRow]):
 
     def __init__(self, pgconn: psycopg.pq.abc.PGconn, row_factory: Any = tuple_row) -> None:
         super().__init__(pgconn, row_factory)
-        self.cursor_factory = _Cursor
+        self.cursor_factory = _Counting
         self.pid = self.info.backend_pid
         self._left = False
+
+    @property
+    def cursor_factory(self) -> type[Cursor[TupleRow]]:
+        """What the next cursor is; whoever asks for a raw one gets one that counts."""
+        return self._factory
+
+    @cursor_factory.setter
+    def cursor_factory(self, factory: type[Cursor[TupleRow]]) -> None:
+        self._factory = _RawCursor if factory is RawCursor else factory
 
     def ask(self, when: str, what: str) -> None:
         """Have the triggers do this when this connection has changed a row."""
@@ -246,7 +255,7 @@ class _Connection(psycopg.Connection[TupleRow]):
             super().commit()
 
 
-class _Cursor(Cursor[TupleRow]):
+class _Counting(Cursor[TupleRow]):
     """A cursor that tells of every statement, and of the BEGIN that the driver sends before the first."""
 
     def execute(self, query: Any, params: Any = None, **options: Any) -> Any:
@@ -259,3 +268,7 @@ class _Cursor(Cursor[TupleRow]):
             connection.breaker.step(connection, "BEGIN", lambda: Cursor(connection).execute(";"))
         send = super().execute
         return connection.breaker.step(connection, str(query), lambda: send(query, params, **options))
+
+
+class _RawCursor(_Counting, RawCursor[TupleRow]):
+    """The same for the hot statements, which the driver sends as they are."""

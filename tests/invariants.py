@@ -135,8 +135,7 @@ INVARIANTS = (
             FROM testigo.job j
                  JOIN LATERAL (
                      SELECT count(*) FILTER (WHERE CAST(e.data AS json) ->> 'code' IS NOT NULL) AS failures,
-                            count(*) FILTER (WHERE e.type IN ('job.lost', 'job.failed')
-                                               AND CAST(e.data AS json) ->> 'session' IS NOT NULL) AS losses
+                            count(*) FILTER (WHERE CAST(e.data AS json) ->> 'losses' IS NOT NULL) AS losses
                      FROM testigo.event e WHERE e.subject = j.id
                  ) AS e ON true
             WHERE j.failures <> e.failures OR j.losses <> e.losses

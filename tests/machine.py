@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.browser.chromium import chromium_program
+from tests.faketime import faketime_library
 from tests.services import pgbouncer_binary, postgres15_bindir
 
 __all__ = ["NEEDS", "Need", "deselect_unmet", "shared_data", "unmet"]
@@ -66,6 +68,27 @@ NEEDS = (
         "which is not installed",
         "apt install pgbouncer",
         lambda: pgbouncer_binary() is not None,
+    ),
+    Need(
+        "needs_faketime",
+        "libfaketime",
+        "which is not installed",
+        "apt install libfaketime",
+        lambda: faketime_library() is not None,
+    ),
+    Need(
+        "needs_node",
+        "Node.js",
+        "which pyright runs on and is not installed",
+        "apt install nodejs",
+        lambda: shutil.which("node") is not None,
+    ),
+    Need(
+        "needs_chromium",
+        "Chromium",
+        "which is not installed, nor named by $CHROMIUM",
+        "apt install chromium",
+        lambda: chromium_program() is not None,
     ),
     Need("needs_linux", "Linux", "which this is not", "run it there, too", lambda: sys.platform == "linux"),
     Need("needs_root", "root", "who alone can arrange it", "run it as root, too", lambda: os.geteuid() == 0),

@@ -18,8 +18,8 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 __all__ = [
+    "Restartable",
     "Server",
     "create_database",
     "database_url",
@@ -98,11 +99,19 @@ def server_directory() -> Iterator[Path]:
 
 
 @contextmanager
-def postgres(bindir: Path, directory: Path, *, tcp: bool = False, **settings: str | int) -> Iterator[Server]:
+def postgres(
+    bindir: Path,
+    directory: Path,
+    *,
+    tcp: bool = False,
+    environment: Mapping[str, str] | None = None,
+    **settings: str | int,
+) -> Iterator[Server]:
     """Run the PostgreSQL of `bindir` in `directory`, on a Unix socket, or on 127.0.0.1 if `tcp`.
 
     A directory that already holds a database cluster is started as it is, after a crash too, and
-    keeps it. `settings` are PostgreSQL's own. Needs a directory as `server_directory` makes them;
+    keeps it. `settings` are PostgreSQL's own, and `environment` is added to that of its process. Needs
+    a directory as `server_directory` makes them;
     raises RuntimeError with the server's log if it does not answer.
     """
     bindir = _within_reach(bindir, directory)
@@ -120,9 +129,50 @@ def postgres(bindir: Path, directory: Path, *, tcp: bool = False, **settings: st
     settings = {"unix_socket_directories": str(directory), "listen_addresses": "127.0.0.1" if tcp else "", **settings}
     chosen = [f"--{name}={value}" for name, value in {**THROWAWAY, **settings}.items()]
     url = f"postgresql://postgres@127.0.0.1:{port}/postgres" if tcp else _socket_url(directory, port)
-    with _running([bindir / "postgres", "-D", data, "-p", str(port), *chosen], directory, signal.SIGQUIT) as process:
+    command: list[Path | str] = [bindir / "postgres", "-D", data, "-p", str(port), *chosen]
+    with _running(command, directory, signal.SIGQUIT, environment or {}) as process:
         _await_answer(url, process, directory)
         yield Server(url, process.pid)
+
+
+class Restartable:
+    """A server of the test's own, which is stopped or killed, and started; its URL stays."""
+
+    def __init__(self, directory: Path, environment: Mapping[str, str] | None = None) -> None:
+        self.directory = directory
+        self._environment = environment
+        self._running: AbstractContextManager[Server] | None = None
+        self._pid = 0
+
+    def start(self) -> str:
+        """Start it if it does not run, and return its URL."""
+        if self._running is None:
+            running = postgres(embedded_bindir(), self.directory, environment=self._environment)
+            server = running.__enter__()
+            self._running, self._pid, self.url = running, server.pid, server.url
+        return self.url
+
+    def stop(self) -> None:
+        """Stop it, without a word to its clients."""
+        running, self._running = self._running, None
+        if running is not None:
+            running.__exit__(None, None, None)
+
+    def processes(self) -> list[int]:
+        """Its own process first, then those that serve its clients and do its chores."""
+        listed = subprocess.run(
+            ["ps", "-o", "pid=", "--ppid", str(self._pid)], capture_output=True, text=True, check=False
+        )
+        return [self._pid, *(int(line) for line in listed.stdout.split())]
+
+    def kill(self) -> None:
+        """SIGKILL its own process; returns once nothing of it is left, as a start after it needs."""
+        processes = self.processes()
+        os.kill(self._pid, signal.SIGKILL)
+        self.stop()
+        deadline = time.monotonic() + STOP_SECONDS
+        while any(map(_runs, processes)) and time.monotonic() < deadline:
+            time.sleep(0.005)
 
 
 @contextmanager
@@ -177,7 +227,9 @@ def drop_database(server_url: str, name: str) -> None:
 
 
 @contextmanager
-def _running(command: list[Path | str], directory: Path, stop: signal.Signals) -> Iterator[subprocess.Popen[bytes]]:
+def _running(
+    command: list[Path | str], directory: Path, stop: signal.Signals, environment: Mapping[str, str] = {}
+) -> Iterator[subprocess.Popen[bytes]]:
     """The command as a process that logs into `directory`, ended by `stop` and at the latest by SIGKILL."""
     with (directory / "log").open("ab") as log:
         process = subprocess.Popen(
@@ -187,6 +239,7 @@ def _running(command: list[Path | str], directory: Path, stop: signal.Signals) -
             stdout=log,
             stderr=log,
             start_new_session=True,
+            env={**os.environ, **environment},
             **_account(),
         )
     try:
@@ -248,6 +301,14 @@ def _free_port() -> int:
 
 def _socket_url(directory: Path, port: int) -> str:
     return f"postgresql://postgres@/postgres?host={quote(str(directory), safe='')}&port={port}"
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def _version(bindir: Path) -> str:

@@ -1,7 +1,8 @@
 """A database in which one world is set up and put back as often as it takes, and pictures of its state.
 
-A picture holds every row of every table. What a command makes up for itself, times and ids, appears in
-it as such: two runs of one command from one world give equal pictures.
+A picture holds every row of every table. What a command makes up for itself, times and ids, and what is
+made of these, a link of the audit's chain, appears in it as such: two runs of one command from one world
+give equal pictures.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ __all__ = ["Picture", "Stage", "differences", "staged"]
 
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?\+00:00")
+_CHAIN = re.compile(r'(?<="chain":")sha256:[0-9a-f]{64}')
 _TABLES = """
     SELECT relname
     FROM pg_class
@@ -83,7 +85,7 @@ class Stage:
         """Remember the state as it is now."""
         self._on_each("DELETE FROM kept.{0}", "INSERT INTO kept.{0} TABLE testigo.{0}")
         kept = "\n".join(self.rows())
-        self._known = frozenset(_ID.findall(kept)) | frozenset(_TIME.findall(kept))
+        self._known = frozenset(found for each in (_ID, _TIME, _CHAIN) for found in each.findall(kept))
 
     def put_back(self) -> None:
         """Bring back the state that was kept, to the last bit."""
@@ -124,7 +126,8 @@ def _anonymous(lines: Picture, known: frozenset[str]) -> Picture:
     def named(match: re.Match[str]) -> str:
         return match[0] if match[0] in known else names.setdefault(match[0], f"id {len(names) + 1}")
 
-    timeless = [_TIME.sub(lambda m: m[0] if m[0] in known else "a time", line) for line in lines]
+    unchained = [_CHAIN.sub(lambda m: m[0] if m[0] in known else "a link", line) for line in lines]
+    timeless = [_TIME.sub(lambda m: m[0] if m[0] in known else "a time", line) for line in unchained]
     ordered = sorted(timeless, key=lambda line: _ID.sub(unnamed, line))
     return [_ID.sub(named, line) for line in ordered]
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
 import subprocess
 import sys
 import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from uv import find_uv_bin
@@ -17,10 +21,22 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PYTHON = "Programming Language :: Python :: "
 SUPPORTED = [name.removeprefix(PYTHON) for name in PROJECT["classifiers"] if name.startswith(f"{PYTHON}3.")]
 
+
+def interpreter(version: str) -> Path | None:
+    """A Python of this version on this machine, by its own name or among those of pyenv; None where there is none."""
+    kept = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
+    named = shutil.which(f"python{version}")
+    places = [*kept.glob(f"{version}.*/bin/python"), *([Path(named)] if named and "shims" not in named else [])]
+    return next(iter(places), None)
+
+
 IMPORT_ALL = """
 import importlib, pkgutil, testigo
-for module in pkgutil.walk_packages(testigo.__path__, "testigo."):
-    if module.name != "testigo.store.migrations.env":  # runs inside Alembic, and nowhere else
+ELSEWHERE = {"testigo.store.migrations.env", "testigo.testing.fixtures"}  # run inside Alembic, inside pytest
+ELSEWHERE |= {"testigo.demo.scan"}  # with the extra of evidence
+OF_AN_EXTRA = {"access", "contrib", "evidence", "scan", "web"}
+for module in pkgutil.walk_packages(testigo.__path__, "testigo.", onerror=lambda name: None):
+    if module.name not in ELSEWHERE and module.name.split(".")[1] not in OF_AN_EXTRA:
         importlib.import_module(module.name)
 """
 
@@ -63,10 +79,32 @@ def test_the_wheel_and_the_sdist_are_whole(tmp_path: Path) -> None:
 def test_the_wheel_works_with_nothing_but_its_dependencies(tmp_path: Path) -> None:
     """In a clean environment without extras or tools, every module of the wheel can be imported."""
     wheel, _ = build(tmp_path)
-    python = tmp_path / "clean" / "bin" / "python"
-    run("venv", "--quiet", "--python", sys.executable, tmp_path / "clean")
+    python = clean_environment(tmp_path, Path(sys.executable))
     run("pip", "install", "--quiet", "--python", python, wheel)
     subprocess.run([python, "-I", "-c", IMPORT_ALL], check=True, cwd=tmp_path)
+
+
+@pytest.mark.parametrize("python", [version for version in SUPPORTED if interpreter(version)])
+@pytest.mark.parametrize("kind", ["wheel", "sdist"])
+def test_it_installs_on_every_python_that_is_here(tmp_path: Path, python: str, kind: str) -> None:
+    """By pip, with all extras: there it answers, and its demo loses nothing."""
+    found = interpreter(python)
+    assert found
+    wheel, sdist = build(tmp_path)
+    installed = clean_environment(tmp_path, found)
+    run("pip", "install", "--quiet", "--python", installed, f"{wheel if kind == 'wheel' else sdist}[all]")
+    testigo = installed.with_name("testigo")
+    assert answer(tmp_path, testigo, "version", "--json")["python"].startswith(f"{python}.")
+    assert answer(tmp_path, testigo, "demo", "--jobs", "40", "--json")["succeeded"] == 40
+
+
+def test_it_is_a_tool_of_its_own(tmp_path: Path) -> None:
+    """As pipx and `uv tool` install it: an environment apart, and one program on the path."""
+    wheel, _ = build(tmp_path)
+    places = {"UV_TOOL_DIR": str(tmp_path / "tools"), "UV_TOOL_BIN_DIR": str(tmp_path / "bin")}
+    run("tool", "install", "--quiet", "--python", sys.executable, f"testigo[all] @ {wheel.as_uri()}", **places)
+    assert [each.name for each in (tmp_path / "bin").iterdir()] == ["testigo"]
+    assert answer(tmp_path, tmp_path / "bin" / "testigo", "demo", "--jobs", "40", "--json")["lost"] == 0
 
 
 def build(directory: Path) -> tuple[Path, Path]:
@@ -76,6 +114,19 @@ def build(directory: Path) -> tuple[Path, Path]:
     return wheel, sdist
 
 
-def run(*arguments: str | Path) -> None:
+def clean_environment(directory: Path, interpreter: Path) -> Path:
+    """The Python of a new environment that has nothing."""
+    run("venv", "--quiet", "--python", interpreter, directory / "clean")
+    return directory / "clean" / "bin" / "python"
+
+
+def answer(directory: Path, program: Path, *arguments: str) -> Any:
+    """What a program answers in JSON, where nothing of this project is in sight."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "TESTIGO_"))}
+    done = subprocess.run([program, *arguments], cwd=directory, env=clean, check=True, capture_output=True)
+    return json.loads(done.stdout)
+
+
+def run(*arguments: str | Path, **environment: str) -> None:
     """Run uv; what it says goes into the test's output."""
-    subprocess.run([find_uv_bin(), *arguments], check=True, cwd=ROOT)
+    subprocess.run([find_uv_bin(), *arguments], check=True, cwd=ROOT, env={**os.environ, **environment})

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields, is_dataclass
+from importlib import import_module
 from itertools import product
 
 import pytest
 
+from docs.generate.api import MODULES, described
 from docs.generate.diagram import check, diagram
+from docs.generate.http import operations, rights
 from docs.generate.layout import BOXES, LINES
 from docs.generate.markdown import members, prose
 from docs.generate.pages import PAGES, REFERENCE
@@ -16,6 +19,8 @@ from testigo import errors, settings
 from testigo.journal.catalogue import CATALOGUE
 from testigo.rules.states import State
 from testigo.rules.transitions import TRANSITIONS, Command
+from testigo.web.api.openapi import document
+from testigo.web.api.routes import routes
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -54,6 +59,25 @@ def test_every_error_has_a_meaning_of_its_own_and_a_row() -> None:
     for cls in classes:
         assert cls.__dict__["__doc__"], cls.__name__
         assert f"| `{cls.code}` | `{cls.__name__}` |" in page
+
+
+def test_every_route_is_explained() -> None:
+    """Each has a section with its right; what it lacks to be told of stops the page (see also tests/web/api)."""
+    page = (REFERENCE / "http.md").read_text("utf-8")
+    needs = rights()
+    for method, path, told in operations(document(routes.router)):
+        assert f"### {method} {path}\n\n{prose(told['description'])}\n" in page
+        assert told["operationId"] in needs or told["security"] == []
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_public_name_says_what_it_promises(name: str) -> None:
+    """Each has a section, and a docstring of its own, not one that a base or a generator wrote."""
+    page = (REFERENCE / "api.md").read_text("utf-8")
+    for each, thing in described(import_module(name)):
+        assert f"### {name}.{each}\n" in page
+        assert thing.__doc__, each
+        assert not thing.__doc__.startswith(f"{each}("), f"{each}: a dataclass without a docstring"
 
 
 def test_the_diagram_shows_every_state_and_each_edge_once() -> None:

@@ -115,7 +115,7 @@ class Worker:
         if not settled.deferred:
             return settled, []
         deferred = [(at, rows[at]) for at in settled.deferred]
-        return settled, list(self.db.run(settle_deferred, deferred, action=action))
+        return settled, list(self.db.run(settle_deferred, deferred, action=action).rows)
 
     def succeed(self, *leases: Lease) -> None:
         """Settle these runs as succeeded."""

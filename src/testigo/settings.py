@@ -1,27 +1,35 @@
 """The defaults of the engine, one frozen dataclass per concern.
 
 Everything that has a default has it here and nowhere else; the reference shows this file as a
-table. Units are in the names. What the user may set is read from `TESTIGO_*` variables by the
-door that needs it (`TESTIGO_URL`, `TESTIGO_SCHEMA`, `TESTIGO_KEYS`).
+table. Units are in the names. What the user may set, the place of the installation and `Worker`, is
+found by `testigo.configuration`; the folder of keys is named by `TESTIGO_KEYS`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 __all__ = [
+    "ACCESS",
     "CONTRACT",
     "EMBEDDED",
+    "EVIDENCE",
     "LIMITS",
     "RETENTION",
     "SESSIONS",
     "STORE",
+    "WEB",
+    "WORKER",
+    "Access",
     "Contract",
     "Embedded",
+    "Evidence",
     "Limits",
     "Retention",
     "Sessions",
     "Store",
+    "Web",
+    "Worker",
 ]
 
 
@@ -53,6 +61,10 @@ class Limits:
     """A queue, kind, client, agent, actor, stream or tag."""
     key_bytes_max: int = 512
     """A submission key, as UTF-8: it lives in an index."""
+    trace_bytes_max: int = 512
+    """A traceparent."""
+    note_bytes_max: int = 1024
+    """What a run says of its progress: cut to this, never refused."""
     text_bytes_max: int = 16 * 1024
     """An error, a reason or a note: text from outside is cut to this, never refused."""
     tags_max: int = 32
@@ -73,10 +85,20 @@ class Limits:
     """Rows that a listing, or a prune, looks at in one statement."""
     count_max: int = 10_000
     """Where a count that is shown stops counting."""
+    searched_bytes_max: int = 4 * 1024
+    """A larger payload is not looked into when jobs are searched by what is in it."""
+    operation_jobs_max: int = 100_000
+    """Jobs of one operation."""
+    causes_walk_rows: int = 3_000
+    """Failed jobs, the newest, that are looked at to tell what has failed by its causes."""
+    operation_walk_rows: int = 100_000
+    """Rows that the selection of an operation looks at."""
     attempts_max: int = 1_000
     """A contract's attempts or crash limit, and the waits that a backoff may list."""
     cost_max: float = 1e15
     """The cost of one run, or its limit, in whatever unit the installation counts."""
+    amount_max: float = 1e18
+    """What a run has done, or has to do, in its own unit."""
     seconds_max: float = 366 * 86_400.0
     """A timeout, a backoff, a delay budget or a wait."""
 
@@ -107,6 +129,10 @@ class Retention:
     """Receipts; an older command is refused, never executed."""
     tombstones_days: int = 400
     """What is left of a job that was pruned, its key included."""
+    statistics_days: int = 400
+    """What happened, rolled up, in the coarsest of its steps."""
+    operations_days: int = 400
+    """Operations over many jobs, and what became of each of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +159,56 @@ class Store:
     """Wake-ups of one process and stream are sent at most this often."""
     poll_seconds: float = 1.0
     """How long at most a change goes unnoticed by somebody who was not woken."""
+    look_first_seconds: float = 0.005
+    """Whoever waits for a job's end looks again after this; it grows with the time that was waited."""
+    look_growth: float = 1.3
+    """By what each pause between two looks is longer than the one before."""
+    look_cap_seconds: float = 0.25
+    """Where those pauses stop to grow."""
     hearing_seconds: float = 10.0
     """A listener that heard nothing for so long asks its server for an answer."""
     hearing_answer_seconds: float = 5.0
     """Without that answer in this time, the listener takes another connection."""
+    answer_seconds: float = 20.0
+    """A worker's command that was not answered for so long is sent again, on another connection."""
+    log_again_seconds: float = 5.0
+    """Before the log repeats a sentence of an outage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """How a worker runs: its processes, and how long each step of stopping them may take."""
+
+    slots: int = 10
+    """Runs of one runner at a time."""
+    runners_max: int = 64
+    """Runners of one worker; by default there are as many as the machine has cores."""
+    beats_per_term: int = 5
+    """Renewals in a term."""
+    drain_seconds: float = 30.0
+    """After the first SIGTERM, before what still runs is stopped and given back."""
+    kill_grace_seconds: float = 5.0
+    """From the request to stop until the runner is killed."""
+    runner_start_seconds: float = 60.0
+    """Until a new runner has said hello."""
+    runner_jobs_max: int = 0
+    """Runs after which a runner is replaced; 0 for no limit."""
+    runner_age_seconds_max: float = 0.0
+    """Age after which a runner is replaced; 0 for no limit."""
+    runner_memory_bytes_max: int = 0
+    """Resident memory after which a runner is replaced; 0 for no limit."""
+    log_lines_max: int = 1_000
+    """Log lines that are kept of one run."""
+    log_bytes_max: int = 64 * 1024
+    """All kept log lines of one run together, as UTF-8."""
+    log_line_bytes_max: int = 4 * 1024
+    """One log line; beyond it, it is cut."""
+    note_seconds: float = 0.1
+    """Progress and log lines of a runner are sent at most this often."""
+    prune_seconds: float = 600.0
+    """Between two looks for what is to be pruned, when there was nothing more."""
+    calls_max: int = 2
+    """Calls of handlers (save, submit) that a keeper answers at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +223,119 @@ class Embedded:
     """The log of the server; beyond it only the newest quarter of this size is kept."""
 
 
+@dataclass(frozen=True, slots=True)
+class Web:
+    """How the panel and the API are served."""
+
+    public_url: str = ""
+    """Where browsers find it behind a proxy, prefix included: https://ops.example.org/jobs. Empty: as asked."""
+    trusted_proxies: str = ""
+    """Addresses of proxies, with commas between, that are believed whom they ask for (X-Forwarded-For, -Proto)."""
+    environment: str = ""
+    """What the badge on every page says: production, staging …"""
+    pool_size: int = 10
+    """Connections of one server process."""
+    read_seconds: float = 5.0
+    """A reading that takes longer is given up, by the database first."""
+    act_seconds: float = 20.0
+    """After so long a caller is told that the database did not answer; the command may be sent again unchanged."""
+    body_bytes_max: int = 4 * 1024 * 1024
+    """The body of one request."""
+    request_seconds: float = 30.0
+    """How long a client may take to send one request; then it is hung up on."""
+    requests_per_second: float = 50.0
+    """What one caller is answered in the long run."""
+    requests_burst: int = 200
+    """What one caller is answered at once."""
+    streams_max: int = 1_000
+    """Open streams of signals and events, of one server process."""
+    signal_seconds: float = 1.0
+    """Between two looks for what has changed; a topic is signalled at most so often."""
+    ping_seconds: float = 15.0
+    """A stream that has nothing to tell says at least so often that it lives."""
+    stop_seconds: float = 2.0
+    """How long requests may go on after the server was told to stop."""
+    oidc_issuer: str = ""
+    """Whose logins are believed, as https://login.example.org; empty for none but our own."""
+    oidc_client_id: str = ""
+    """As which client the issuer knows this installation."""
+    oidc_client_secret: str = field(default="", repr=False)
+    """What proves that to it."""
+    oidc_name_claim: str = "sub"
+    """The claim that names somebody: one that is never given to anybody else, and that nobody chooses freely."""
+    oidc_role_claim: str = "testigo_role"
+    """The claim that names the role: viewer, operator, reviewer or admin. Whoever has none does not get in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How long people stay logged in, and how often a password may be tried. All by the database's clock."""
+
+    login_hours: float = 168.0
+    """A login ends so long after it began, however much it was used."""
+    login_idle_hours: float = 12.0
+    """A login that was not used for so long has ended."""
+    link_minutes: float = 15.0
+    """A login link works once, and no longer than this."""
+    seen_seconds: float = 60.0
+    """The last use of a login or token is written at most this often."""
+    password_chars_min: int = 8
+    """The shortest password."""
+    password_chars_max: int = 1024
+    """The longest password."""
+    tries_free: int = 5
+    """Failed logins of one name, or from one address, after which the next ones wait."""
+    tries_minutes: float = 15.0
+    """Failed logins are forgotten when there was none for so long."""
+    tries_wait_first_seconds: float = 5.0
+    """The first of these waits; each further failure doubles it."""
+    tries_wait_cap_seconds: float = 300.0
+    """Where it stops to grow: nobody is locked out for ever."""
+    token_days_max: int = 366
+    """A token expires after so many days at most."""
+    audit_days: int = 400
+    """How long the audit is kept; the database refuses to delete what is younger."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Bounds on what analysers find; each refusal names the one it broke (spec D-14, D-24)."""
+
+    finding_bytes_max: int = 64 * 1024
+    """One finding in its canonical form."""
+    message_bytes_max: int = 16 * 1024
+    """What a finding says, as UTF-8; beyond it, it is cut."""
+    snippet_bytes_max: int = 16 * 1024
+    """The lines of source that a finding shows, as UTF-8; beyond it, they are cut."""
+    rule_chars_max: int = 500
+    """The name by which a tool knows its rule, or the title that it gives it."""
+    metadata_max: int = 32
+    """Further named texts of one finding."""
+    metadata_bytes_max: int = 2 * 1024
+    """One of those texts, as UTF-8; beyond it, it is cut."""
+    path_bytes_max: int = 4 * 1024
+    """A path inside the root that was scanned, as UTF-8."""
+    position_max: int = 2**31 - 1
+    """The largest line or column."""
+    page_findings_max: int = 1_000
+    """Findings of one page of a sealed result."""
+    page_bytes_max: int = 1024 * 1024
+    """One page of a sealed result, as JSON."""
+    uncovered_max: int = 1_000
+    """Files that one result names as skipped, and as failed; all of them are counted."""
+    reasons_max: int = 100
+    """Why a result is not complete, or a gate does not pass, in so many sentences at most."""
+    exemption_days_max: int = 366
+    """An exemption that ends does so after so many days at most."""
+
+
 CONTRACT = Contract()
 LIMITS = Limits()
 SESSIONS = Sessions()
 RETENTION = Retention()
 STORE = Store()
+WORKER = Worker()
 EMBEDDED = Embedded()
+EVIDENCE = Evidence()
+ACCESS = Access()
+WEB = Web()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from testigo.authority.read import Page, late_results, paused, queues, tombstones
+from testigo.operations import items as items_of
 from testigo.settings import LIMITS
 from tests.world import World
 
@@ -22,8 +23,8 @@ def short_walks(monkeypatch: pytest.MonkeyPatch, module: str, **limits: int) -> 
 
 def every(world: World, listing: Any, **asked: Any) -> list[Page[Any]]:
     """All pages of a listing."""
-    place = "after" if listing in (queues, paused, tombstones, late_results) else "before"
-    args = [asked.pop("job_id")] if "job_id" in asked else []
+    place = "after" if listing in (queues, paused, tombstones, late_results, items_of) else "before"
+    args = [asked.pop(name) for name in ("job_id", "wanted", "operation_id") if name in asked]
     pages = [world.db.run(listing, *args, **asked)]
     while pages[-1].next is not None:
         pages.append(world.db.run(listing, *args, **asked, **{place: pages[-1].next}))

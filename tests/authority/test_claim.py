@@ -8,13 +8,17 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
+from testigo.authority.actions import new_id
 from testigo.authority.claim import QueueClaim, claim
 from testigo.authority.expire import expire
+from testigo.authority.reprocess import reprocess
 from testigo.authority.sessions import close_session
 from testigo.errors import Invalid
 from testigo.rules.documents import encode
+from testigo.rules.outcomes import Lose
 from tests.world import World
 
+TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
@@ -34,7 +38,7 @@ def test_a_lease_that_is_lost_before_its_payload_was_read_is_named_as_lost(world
     engine = world.db._open()
 
     def take_back(_c: object, _cursor: object, statement: str, *_rest: Any) -> None:
-        if statement.startswith("SELECT CAST(id AS text) AS id, payload, checkpoint FROM"):
+        if statement.startswith("SELECT CAST(id AS text) AS id, payload, checkpoint, trace FROM"):
             world.db.run(close_session, worker.id)
             world.db.run(expire)
 
@@ -53,3 +57,20 @@ def test_a_claim_without_a_lease_id_is_refused(world: World) -> None:
     with pytest.raises(Invalid) as refused:
         world.db.run(claim, [QueueClaim("q", 1)], ["work"], slots=1, lease_id=nobody, action=worker.action())
     assert refused.value.field == "lease_id"
+
+
+def test_a_lease_tells_of_the_losses_before_it_and_of_the_trace_that_asked_for_it(world: World) -> None:
+    """What was lost before may run alone, and a handler's span has its submitter's for a parent, also when the claim
+    is sent again and when the work is done again (spec model.md, *A job*)."""
+    (job_id,) = world.submit(trace=TRACE)
+    worker = world.worker()
+    worker.settle((worker.take(), Lose("RUNNER_DIED", "signal 9")))
+    action, lease_id = worker.action(), new_id()
+    claimed, again = (
+        world.db.run(claim, [QueueClaim("q", 1)], ["work"], slots=1, lease_id=lease_id, action=action) for _ in range(2)
+    )
+    assert [(lease.losses, lease.failures, lease.trace) for lease in claimed.leases] == [(1, 0, TRACE)]
+    assert again.leases == claimed.leases
+    worker.succeed(*claimed.leases)
+    world.db.run(reprocess, job_id, action=world.action())
+    assert worker.take().trace == TRACE

@@ -124,7 +124,7 @@ def test_a_failed_job_says_which_try_it_waits_for_and_why(world: World) -> None:
     found = why(world, job_id)
     assert (found.code, found.until) == (Code.RETRY, world.job(job_id).due_at)
     assert found.facts == {"failures": 1, "attempts": 4, "code": "E_NET", "message": "unreachable"}
-    assert found.text.startswith("It failed with E_NET and waits for try 2 of 4, ")
+    assert found.text.startswith("It failed with E_NET and waits for the time of try 2 of 4, ")
 
 
 def test_a_child_names_the_parents_that_it_waits_for(world: World) -> None:

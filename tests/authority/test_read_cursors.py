@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from testigo.authority.actions import new_id
 from testigo.authority.read import (
     Cursor,
+    Filter,
     jobs,
     queues,
     sessions,
@@ -28,12 +29,12 @@ LATER = datetime(2040, 1, 1, tzinfo=UTC)
 def test_a_cursor_belongs_to_the_listing_that_made_it(world: World) -> None:
     """Other filters, and other listings, refuse it: their places are other places (CURSOR_INVALID)."""
     world.submit(*(NewJob("work", queue="q") for _ in range(3)))
-    cursor = world.db.run(jobs, queue="q", limit=1).next
-    assert world.db.run(jobs, queue="q", limit=2, before=cursor).items
+    cursor = world.db.run(jobs, Filter(queue="q"), limit=1).next
+    assert world.db.run(jobs, Filter(queue="q"), limit=2, before=cursor).items
     others: list[dict[str, Any]] = [{}, {"queue": "p"}, {"kind": "q"}, {"queue": "q", "kind": "work"}]
     for asked in others:
         with pytest.raises(CursorInvalid):
-            world.db.run(jobs, **asked, before=cursor)
+            world.db.run(jobs, Filter(**asked), before=cursor)
     with pytest.raises(CursorInvalid):
         world.db.run(sessions, before=cursor)
     with pytest.raises(CursorInvalid):

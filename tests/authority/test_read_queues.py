@@ -74,7 +74,8 @@ def test_a_count_reads_its_index_alone(world: World) -> None:
     world.submit(*(NewJob("work", queue="q", run_at=LATER if n % 2 else None) for n in range(2_000)))
     world.db.run(lambda c: c.exec_driver_sql("ANALYZE testigo.job"))
     statement: Statement = sys.modules["testigo.authority.read.queues"]._QUEUES
-    plan = "\n".join(row[0] for row in world.query("EXPLAIN " + statement.sql, after="", limit=10, count_max=100))
+    asked = {"after": "", "only": None, "limit": 10, "count_max": 100}
+    plan = "\n".join(row[0] for row in world.query("EXPLAIN " + statement.sql, **asked))
     assert plan.count("Index Only Scan using job_claimable") == 1, plan
     assert plan.count("Index Only Scan using job_due") == 2, plan
     assert "Index Scan using job_leased" in plan, plan

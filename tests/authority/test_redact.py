@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from testigo.authority.pause import configure_queue
 from testigo.authority.prune import prune_jobs
 from testigo.authority.read import job, late_results, tombstones
 from testigo.authority.redact import Part, redact
+from testigo.authority.report import LogLine, Progress, report
 from testigo.authority.reprocess import reprocess
 from testigo.authority.unblock import unblock
 from testigo.errors import ActionIdCollision, Invalid, NotFound, StateConflict
@@ -27,7 +29,7 @@ from testigo.rules.outcomes import Block, Degrade, Fail, Succeed, Yield
 from testigo.rules.retries import Constant
 from tests.invariants import check
 from tests.races import in_line
-from tests.world import World
+from tests.world import World, held
 
 SECRET = "s3cr3t"
 ALL = tuple(Part)
@@ -60,7 +62,11 @@ def full_of_secrets(world: World) -> JobId:
         lease = worker.take()
         world.db.run(take_back, worker.id, watermark=worker.n, listed=[])
         worker.settle((lease, late))
-    worker.settle((worker.take(), Degrade(secret, (SECRET,))))
+    lease = worker.take()
+    now = datetime.now(UTC)
+    told = Progress(held(lease), 1, now, 1.0, note=SECRET), LogLine(held(lease), 1, now, "info", SECRET)
+    world.db.run(report, worker.id, told[:1], told[1:])
+    worker.settle((lease, Degrade(secret, (SECRET,))))
     return job_id
 
 
@@ -75,7 +81,7 @@ def ended(world: World, **given: Any) -> JobId:
 def test_after_a_redaction_no_table_holds_any_of_the_text(world: World) -> None:
     """Every part redacted, the text is in no column of any table, while the job and its states are (spec B-11)."""
     job_id = full_of_secrets(world)
-    assert holders(world, SECRET) == {"job", "event", "late"}
+    assert holders(world, SECRET) == {"job", "event", "late", "job_log", "progress"}
     before = world.job(job_id)
     world.db.run(redact, job_id, ALL, note="a court order", action=world.action())
     assert holders(world, SECRET) == set()

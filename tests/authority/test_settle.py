@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from testigo.authority import read
 from testigo.authority.cancel import cancel
 from testigo.authority.deferred import How, settle_deferred
 from testigo.authority.settle import Settlement, settle
 from testigo.authority.submissions import NewJob
 from testigo.errors import Invalid, KeyConflict
 from testigo.rules.documents import encode
-from testigo.rules.outcomes import Fail, Release, Succeed
+from testigo.rules.outcomes import Fail, Lose, Release, RunFacts, Succeed
 from tests.world import World
 
 
@@ -36,6 +38,30 @@ def test_a_retryable_failure_after_a_cancel_request_ends_in_cancelled(world: Wor
     assert row.how is How.ACCEPTED
     assert world.state(first) == "cancelled"
     assert worker.take().job_id == second
+
+
+def test_a_run_that_its_holder_lost_is_told_as_lost_with_what_was_found(world: World) -> None:
+    """A loss, no failure: it runs again at once, until its crash limit, and how it was found is kept as its error
+    (spec P-24, P-27, model.md)."""
+    (job_id,) = world.submit(crash_limit=2)
+    worker = world.worker()
+    gone, facts = Lose("RUNNER_DIED", "signal 9"), RunFacts(exit_signal=9)
+    for state in ("ready", "permanent_failure"):
+        row = Settlement(worker.take(), gone, facts)
+        action = worker.action()
+        assert world.db.run(settle, [row], action=action).deferred == (0,)
+        world.db.run(settle_deferred, [(0, row)], action=action)
+        assert world.state(job_id) == state
+    view = world.db.run(read.job, job_id)
+    assert (view.failures, view.losses, view.reason) == (0, 2, "crashes")
+    assert view.error == {"code": "RUNNER_DIED", "message": "signal 9", "detail": ""}
+    told = world.query(
+        "SELECT type, data FROM testigo.event WHERE type IN ('job.lost', 'job.failed') ORDER BY sequence"
+    )
+    assert [row.type for row in told] == ["job.lost", "job.failed"]
+    for losses, data in enumerate((json.loads(row.data) for row in told), 1):
+        found = [data[name] for name in ("note", "exit_signal", "losses", "crash_limit")]
+        assert found == ["RUNNER_DIED: signal 9", 9, losses, 2]
 
 
 def test_nobody_settles_a_job_that_nobody_holds(world: World) -> None:

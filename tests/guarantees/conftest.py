@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import random
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -18,6 +20,21 @@ def rounds(request: pytest.FixtureRequest) -> Rounds:
     """How often a race is run: as often as the test says, and thirty times that in `make soak`."""
     factor: int = request.param
     return lambda count: range(count * factor)
+
+
+@pytest.fixture(params=[pytest.param(3, id="kills"), pytest.param(50, id="many-kills", marks=pytest.mark.soak)])
+def kills(request: pytest.FixtureRequest) -> range:
+    """The rounds of a loop that kills: three, and fifty in `make soak`."""
+    factor: int = request.param
+    return range(factor)
+
+
+@pytest.fixture
+def chance(request: pytest.FixtureRequest) -> random.Random:
+    """The choices of one test. A failure prints their seed, and the command that makes the same ones again."""
+    seed = int(os.environ.get("TESTIGO_SEED") or random.SystemRandom().randrange(2**32))
+    print(f"seed {seed}; again: TESTIGO_SEED={seed} .venv/bin/pytest -m '' '{request.node.nodeid}'")
+    return random.Random(seed)
 
 
 @pytest.fixture(scope="session")

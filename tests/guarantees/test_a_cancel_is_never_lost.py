@@ -55,7 +55,7 @@ def test_a_job_that_is_cancelled_while_it_is_claimed_never_ran_or_knows_of_it(wo
         assert rows[job].state == state
     for worker, own in leases.items():
         told = world.db.run(renew, worker.id, list(map(held, own)), epoch=1, beat=1, low_water=0)
-        assert sorted(told.cancelling) == sorted(lease.job_id for lease in own)
+        assert sorted(told.cancelling) == sorted(map(held, own))
 
 
 OUTCOMES: dict[str, tuple[Outcome, str]] = {

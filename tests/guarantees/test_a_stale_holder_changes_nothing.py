@@ -42,7 +42,7 @@ def end(db: Database, lease: Lease, outcome: Outcome, action: SessionAction) -> 
             return How.ACCEPTED
     except SessionReplaced:
         pass
-    return db.run(settle_deferred, [(0, ends[0])], action=action)[0].how
+    return db.run(settle_deferred, [(0, ends[0])], action=action).rows[0].how
 
 
 def test_a_settle_and_an_expiry_end_a_run_in_exactly_one_way(world: World, rounds: Rounds) -> None:
@@ -129,7 +129,7 @@ def test_who_lost_a_lease_is_told_and_changes_nothing(world: World, lose: Loss) 
     assert world.db.run(start, [held(lease)], action=worker.action()).lost == (lease.job_id,)
     try:
         own = {"epoch": worker.session.epoch, "beat": 1, "low_water": 0}
-        assert world.db.run(renew, worker.id, [held(lease)], **own).lost == (lease.job_id,)
+        assert world.db.run(renew, worker.id, [held(lease)], **own).lost == (held(lease),)
     except SessionReplaced:
         assert lose is not it_has_it_again
     for outcome in OUTCOMES:
@@ -150,7 +150,7 @@ def test_lease_and_epoch_are_both_the_fence(world: World, forged: dict[str, Any]
         world.db.run(save, held(lease), encode(1), number=1, action=worker.action())
     assert world.db.run(start, [held(lease)], action=worker.action()).lost == (job,)
     renewed = world.db.run(renew, worker.id, [held(lease)], epoch=1, beat=1, low_water=0)
-    assert renewed.lost == (job,)
+    assert renewed.lost == (held(lease),)
     assert world.job(job) == before
 
 

@@ -21,6 +21,7 @@ from testigo.errors import NotFound
 from testigo.journal.events import Event
 from testigo.journal.streams import Page, read, streams
 from testigo.journal.tail import tail
+from testigo.store.command import AUTOCOMMIT_OPTION
 from testigo.store.database import Database
 from tests.guarantees.conftest import Rounds
 from tests.guarantees.writers import Writer
@@ -89,6 +90,7 @@ def test_an_append_that_is_undone_leaves_its_number_to_the_next(world: World) ->
     engine = world.db._open()
     for ends in (lambda c: c.rollback(), lambda c: kill(world, c)):
         with engine.connect() as c:
+            c.execution_options(isolation_level="READ COMMITTED", **{AUTOCOMMIT_OPTION: False})
             append(c, NewJob("work", queue="q"))
             ends(c)
             world.submit()

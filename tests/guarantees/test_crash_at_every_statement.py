@@ -19,10 +19,15 @@ from typing import Any
 
 import pytest
 
-from testigo import authority
+from testigo import authority, evidence, operations, statistics
+from testigo.authority.actions import Action
 from testigo.authority.admit import waits_for_admission
 from testigo.authority.expire import read_beats
+from testigo.authority.probe import probe
+from testigo.authority.processes import holding, sessions_on, terminate_backends
+from testigo.authority.time_out import read_runs
 from testigo.errors import AuthorityUnavailable
+from testigo.operations import preview
 from testigo.settings import STORE
 from tests import careless
 from tests.crash import Fault
@@ -33,7 +38,7 @@ from tests.world import World
 Sender = Callable[[Call], Any]
 """How a command is sent, and sent again, until it has an answer."""
 
-LOOKS = {read_beats, waits_for_admission}
+LOOKS = {read_beats, waits_for_admission, read_runs, probe, sessions_on, holding, terminate_backends, preview}
 """The commands that only look."""
 
 PARTS = {"edges", "jobs", "receipts", "write", "admit_these"}
@@ -81,7 +86,7 @@ def test_the_door_hides_every_break(stage: Stage, world: World, tries: Callable[
 
 
 def test_every_command_is_broken() -> None:
-    """No command of the authority is left out of these tests (spec B-02)."""
+    """No command of the authority, of operations, of statistics or of evidence is left out (spec B-02)."""
     attacked = {scene.command for scene in SCENES.values()}
     assert not [command.__qualname__ for command in commands() if command not in attacked]
 
@@ -111,11 +116,16 @@ def test_a_command_that_does_not_keep_the_rules_is_caught(
 
 
 def commands() -> Iterator[Callable[..., Any]]:
-    """Every public function of the authority that is sent on a connection."""
-    for found in pkgutil.iter_modules(authority.__path__):
-        module = import_module(f"{authority.__name__}.{found.name}")
-        if found.name not in PARTS | READS:
-            yield from (getattr(module, name) for name in set(module.__all__) - PARTS if is_command(module, name))
+    """Every public function of these packages that is sent on a connection."""
+    for package in (authority, operations, statistics):
+        for found in pkgutil.iter_modules(package.__path__):
+            module = import_module(f"{package.__name__}.{found.name}")
+            if found.name not in PARTS | READS:
+                yield from (getattr(module, name) for name in set(module.__all__) - PARTS if is_command(module, name))
+    for found in pkgutil.iter_modules(evidence.__path__):
+        module = import_module(f"{evidence.__name__}.{found.name}")
+        public = [getattr(module, name) for name in getattr(module, "__all__", ()) if is_command(module, name)]
+        yield from (each for each in public if inspect.get_annotations(each).get("action") == Action.__name__)
 
 
 def is_command(module: ModuleType, name: str) -> bool:
@@ -140,6 +150,7 @@ def what_shows(stage: Stage, call: Call, send: Sender) -> list[Break]:
     """Break the command at each statement in each way, and tell what shows of it; at best nothing."""
     stage.keep()
     before = stage.rows()
+    connect(stage)
     stage.breaker.arm()
     undisturbed, statements = perform(stage, call, lambda call: call.send(stage.db.run))
     assert call.command in LOOKS or stage.rows() != before, "the command has nothing to do"
@@ -150,6 +161,7 @@ def what_shows(stage: Stage, call: Call, send: Sender) -> list[Break]:
             if fault is Fault.COMMITTING and not commits(statements, at):
                 continue
             stage.put_back()
+            connect(stage)
             stage.breaker.arm(at, fault)
             answer, sent = perform(stage, call, showing_errors(send))
             assert stage.breaker.broke, f"nothing is {fault} at {statement}, but there were {sent}"
@@ -157,6 +169,11 @@ def what_shows(stage: Stage, call: Call, send: Sender) -> list[Break]:
             if found != picture:
                 seen.append(Break(statement, fault, differences(found, picture)))
     return seen
+
+
+def connect(stage: Stage) -> None:
+    """Have a connection that is open: what is asked of a new one is no statement of a command's."""
+    stage.db.run(lambda c: c.get_isolation_level())
 
 
 def perform(stage: Stage, call: Call, send: Sender) -> tuple[Any, list[str]]:

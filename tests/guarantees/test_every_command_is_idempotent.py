@@ -108,13 +108,14 @@ JOB_INPUTS: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", JOB_INPUTS)
 def test_whatever_was_asked_of_a_job_is_content(world: World, name: str) -> None:
-    """All but the id that was made for it: a submission that differs in anything else is another (spec B-04)."""
+    """All but the id that was made for it and the trace in which it was asked: a submission that differs in
+    anything else is another (spec B-04)."""
     job = NewJob("work", Document("1"), queue="q", key="k", parents=tuple(world.submit()))
     action = world.action()
     world.db.run(submit, job, action=action)
     with pytest.raises(ActionIdCollision):
         world.db.run(submit, replace(job, **{name: JOB_INPUTS[name]}), action=action)
-    assert {field.name for field in fields(NewJob)} == {"id", *JOB_INPUTS}
+    assert {field.name for field in fields(NewJob)} == {"id", "trace", *JOB_INPUTS}
 
 
 SESSION_INPUTS: dict[str, Any] = {
@@ -273,11 +274,11 @@ def test_a_deferred_row_is_accepted_by_a_receipt_of_its_own(stage: Stage, world:
     assert (sorted(first.accepted), first.deferred) == ([0], (1,))
     assert world.db.run(settle, ends, action=action) == replace(first, replayed=True)
     assert (world.state(failed), world.job(failed).lease_id is None) == ("running", False)
-    (row,) = world.db.run(settle_deferred, [(1, ends[1])], action=action)
+    (row,) = world.db.run(settle_deferred, [(1, ends[1])], action=action).rows
     assert (row.job_id, row.how, row.state) == (failed, How.ACCEPTED, "permanent_failure")
     done = facts(stage)
     assert world.db.run(settle, ends, action=action) == replace(first, replayed=True)
-    assert world.db.run(settle_deferred, [(1, ends[1])], action=action) == (row,)
+    assert world.db.run(settle_deferred, [(1, ends[1])], action=action).rows == (row,)
     assert facts(stage) == done
 
 

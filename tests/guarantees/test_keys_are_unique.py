@@ -126,6 +126,12 @@ def test_a_key_has_one_rule_on_every_route(world: World, route: str, end: str) -
     assert found.jobs == 1
 
 
+def test_a_trace_is_no_part_of_what_was_asked(world: World) -> None:
+    """Who submits the same again under its key does so in another trace, and has the same job (spec D-01, P-06)."""
+    (first,) = world.submit(key="k", trace=f"00-{'1' * 32}-{'2' * 16}-01")
+    assert world.submit(key="k", trace=f"00-{'3' * 32}-{'4' * 16}-01") == [first]
+
+
 @pytest.mark.parametrize("how", [How.EXISTING, How.CONFLICT])
 def test_of_two_rows_of_a_batch_with_one_key_the_first_has_it(world: World, how: How) -> None:
     """Within a batch the key belongs to the row that comes first, for any number and order of others

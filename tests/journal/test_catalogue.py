@@ -150,5 +150,5 @@ def test_the_event_of_a_lost_run_names_whose_run_it_was(world: World) -> None:
 def test_facts_that_no_event_could_tell_are_refused_by_name(wrong: dict[str, Any]) -> None:
     """What does not fit an event's schema is refused before a command accepts anything (spec A-02)."""
     with pytest.raises(Invalid) as refused:
-        RunFacts(**wrong)
+        RunFacts(**wrong).check()
     assert refused.value.field == f"facts.{next(iter(wrong))}"

@@ -28,7 +28,7 @@ from tests.journal.conftest import Fill
 from tests.journal.everything import keep_in_full
 from tests.services import pgbouncer
 from tests.store.day import until
-from tests.store.silent import wire
+from tests.wire import wire
 from tests.world import World
 
 FOREVER_SECONDS = 86_400.0

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from testigo.rules import decide, transitions
 from testigo.rules.decide import Inputs, Move, Position
 from testigo.rules.documents import Document
-from testigo.rules.outcomes import Block, Degrade, Fail, Outcome, Release, Succeed, Yield
+from testigo.rules.outcomes import Block, Degrade, Fail, Lose, Outcome, Release, Succeed, Yield
 from testigo.rules.retries import Constant, Exponential, Listed
 from testigo.rules.states import State
 from testigo.rules.transitions import Command, Transition
@@ -32,6 +32,7 @@ OUTCOMES: dict[str, Outcome] = {
     "yield": Yield(Document("1")),
     "release": Release(),
     "release with a checkpoint": Release(checkpoint=Document("1")),
+    "lose": Lose("RUNNER_DIED", "signal 9"),
 }
 """One outcome of each kind that the rules tell apart."""
 

@@ -34,6 +34,7 @@ MOVES: dict[str, dict[str, str]] = {
     "yield": {"leased": "checkpointed", "running": "checkpointed", "cancelling": "cancelled"},
     "release": {"leased": "ready", "running": "ready", "cancelling": "cancelled"},
     "release with a checkpoint": {"leased": "ready", "running": "checkpointed", "cancelling": "cancelled"},
+    "lose": {"leased": "ready", "running": "ready", "cancelling": "cancelled"},
     "expire": {"leased": "ready", "running": "ready", "cancelling": "cancelled"},
     "retire": dict.fromkeys(
         ("created", "inputs_pending", "ready", "checkpointed", "retry_waiting"), "permanent_failure"
@@ -102,7 +103,8 @@ def test_a_move_counts_one_thing_at_most(position: Position, command: str) -> No
         return
     assert move.failures + move.losses + move.releases <= 1
     assert move.failures == (command in ("fail", "fail for good"))
-    assert move.losses == (command == "expire" and position.state is State.RUNNING)
+    lost = {"expire": {State.RUNNING}, "lose": {State.LEASED, State.RUNNING}}
+    assert move.losses == (position.state in lost.get(command, ()))
     assert move.epochs == (command == "retire" and position.state is State.READY)
 
 

@@ -14,7 +14,7 @@ from testigo.errors import Invalid
 from testigo.rules import decide
 from testigo.rules.decide import Move, Position
 from testigo.rules.documents import Document
-from testigo.rules.outcomes import Fail, Outcome, Release, Yield
+from testigo.rules.outcomes import Fail, Lose, Outcome, Release, Yield
 from testigo.rules.retries import Constant, Exponential, Listed
 from testigo.rules.states import LEASED, TERMINAL, State
 from testigo.rules.transitions import EventType as E
@@ -29,6 +29,7 @@ STARTED: dict[str, Move] = {
     "yield": Move(State.CHECKPOINTED, E.CHECKPOINTED, releases=1),
     "release": Move(State.READY, E.RELEASED, releases=1),
     "release with a checkpoint": Move(State.CHECKPOINTED, E.RELEASED, releases=1),
+    "lose": Move(State.READY, E.LOST, losses=1),
 }
 """What each outcome makes of a run; a job that was only leased has started by the time that it reports."""
 
@@ -44,6 +45,7 @@ ASKED_TO_STOP: dict[str, Move] = {
     "yield": CANCELLED,
     "release": CANCELLED,
     "release with a checkpoint": CANCELLED,
+    "lose": CANCELLED,
 }
 """What each outcome makes of a run that was asked to stop."""
 
@@ -179,3 +181,17 @@ def test_a_dead_lease_is_a_loss_only_for_what_ran(job: Position, move: Move) -> 
     """What ran is due again at once until its crash limit, whatever its failures; what was only leased returns
     unharmed, and what was to be cancelled is (spec P-18, P-24, field case R50, Promise 6)."""
     assert decide.expire(job, now=NOW) == move
+
+
+@pytest.mark.parametrize(("job", "move"), [(job, move) for job, move in EXPIRED if job.state is not State.LEASED])
+def test_a_run_whose_process_is_gone_counts_as_one_whose_holder_is(job: Position, move: Move) -> None:
+    """Whoever finds that a run is gone, its holder or a sweep, the job moves alike, so that no job that kills its
+    process outlives its crash limit (spec P-24, field case R20, Promise 6)."""
+    assert settled(job, Lose("RUNNER_DIED", "signal 9")) == move
+
+
+def test_a_job_that_was_handed_over_and_is_lost_counts_though_nobody_said_that_it_started() -> None:
+    """A holder that reports a run as lost had begun it (spec A-05, Promise 6)."""
+    assert settled(at(State.LEASED), Lose("E", "")) == Move(State.READY, E.LOST, losses=1)
+    spent = at(State.LEASED, losses=2)
+    assert settled(spent, Lose("E", "")) == Move(State.PERMANENT_FAILURE, E.FAILED, losses=1, reason="crashes")

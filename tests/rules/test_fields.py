@@ -282,6 +282,38 @@ def test_what_is_no_identifier_is_refused(value: object) -> None:
     assert caught.value.field == "parents[0]"
 
 
+TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+
+@pytest.mark.parametrize("value", [TRACE, TRACE.replace("00-", "cc-", 1), f"{TRACE}-what-a-later-version-adds"])
+def test_a_traceparent_is_taken(value: str) -> None:
+    """That of this version of the W3C's, and of a later one, which may be longer."""
+    fields.trace(value, field="trace")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        "",
+        "00",
+        TRACE.upper(),
+        TRACE + "\n",
+        TRACE + "-\x00",
+        TRACE.replace("00-", "ff-", 1),
+        TRACE.replace("4bf92f3577b34da6a3ce929d0e0e4736", "0" * 32),
+        TRACE.replace("00f067aa0ba902b7", "0" * 16),
+        f"{TRACE}-{'x' * LIMITS.trace_bytes_max}",
+        TRACE.encode(),
+    ],
+)
+def test_what_is_no_traceparent_is_refused(value: object) -> None:
+    """Before a job carries it to a handler."""
+    with pytest.raises(Invalid) as refused:
+        fields.trace(value, field="jobs[0].trace")
+    assert refused.value.field == "jobs[0].trace"
+
+
 def test_a_refusal_says_what_where_and_how_much() -> None:
     """Code, field, limit and remedy stand in the message (spec model.md, *Errors*)."""
     with pytest.raises(Invalid) as caught:

@@ -48,6 +48,7 @@ BY_COMMAND = {
     ("running", "block"): "blocked_by_quality",
     ("running", "yield"): "checkpointed",
     ("running", "release"): "checkpointed retry_waiting",
+    ("running", "lose"): "retry_waiting permanent_failure",
     ("running", "expire"): "retry_waiting permanent_failure",
     ("running", "retire"): "permanent_failure",
     ("running", "cancel"): "cancelling",
@@ -66,6 +67,7 @@ BY_COMMAND = {
     ("cancelling", "block"): "cancelled",
     ("cancelling", "yield"): "cancelled",
     ("cancelling", "release"): "cancelled",
+    ("cancelling", "lose"): "cancelled",
     ("cancelling", "expire"): "cancelled",
 }
 """Which command may walk which of them (spec P-24, P-25, model.md); a pair that is absent has no edge."""
@@ -73,7 +75,7 @@ BY_COMMAND = {
 BY_SQL = {("ready", "claim", "leased"), ("checkpointed", "claim", "running")}
 """What a claim walks: its one statement decides, since it takes any number of jobs at once (spec P-12)."""
 
-HOLDERS = {"start", "succeed", "degrade", "fail", "block", "yield", "release"}
+HOLDERS = {"start", "succeed", "degrade", "fail", "block", "yield", "release", "lose"}
 
 
 def test_the_edges_are_exactly_those_of_the_spec() -> None:

@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from testigo.access.logins import LinkReceipt, Login
 from testigo.authority.actions import SessionAction
 from testigo.authority.claim import Claimed
 from testigo.authority.start import start
+from testigo.operations import Operation
 from tests.world import World
 
 __all__ = ["LATER", "SCENES", "Call", "Scene", "call", "scene", "told"]
@@ -97,8 +99,13 @@ def told(answer: Any) -> Any:
     """What an answer says, whether it was given first or again.
 
     A claim that is answered again tells of the present: where to look on, and what it passed over, are
-    hints of the moment (spec P-05).
+    hints of the moment (spec P-05). When a login ends is counted from the moment in which it took effect, and
+    so is when an operation began.
     """
+    if isinstance(answer, Operation):
+        answer = replace(answer, began_at=LATER)
+    if isinstance(answer, Login | LinkReceipt):
+        answer = replace(answer, expires_at=LATER)
     if isinstance(answer, Claimed):
         answer = replace(answer, hints={}, unfit=())
     return replace(answer, replayed=False) if hasattr(answer, "replayed") else answer

@@ -10,7 +10,7 @@ from testigo.authority.settle import settle
 from testigo.authority.submissions import NewJob
 from testigo.rules.decide import Policy
 from testigo.rules.documents import Document
-from testigo.rules.outcomes import Block, Degrade, Fail, Outcome, Release, RunFacts, Succeed, Yield
+from testigo.rules.outcomes import Block, Degrade, Fail, Lose, Outcome, Release, RunFacts, Succeed, Yield
 from tests.scenes.call import LATER, Call, call, scene
 from tests.world import World, settlement
 
@@ -81,6 +81,12 @@ def settle_a_run_that_yields(world: World) -> Call:
 def settle_a_run_that_is_released(world: World) -> Call:
     """Its holder gives it back."""
     return _deferred(world, Release(), Release(checkpoint=Document("1")))
+
+
+@scene(settle_deferred)
+def settle_a_run_that_is_lost(world: World) -> Call:
+    """What ran it is gone."""
+    return _deferred(world, Lose("RUNNER_DIED", "signal 9"), Lose("RUNNER_DIED", "signal 11"))
 
 
 @scene(settle_deferred)

@@ -5,9 +5,13 @@ from __future__ import annotations
 from testigo.authority.admit import admit
 from testigo.authority.cancel import cancel
 from testigo.authority.expire import TakenBack, declare_dead, expire, read_beats, take_back
+from testigo.authority.probe import probe
+from testigo.authority.processes import holding, sessions_on, terminate_backends
 from testigo.authority.retire import retire, retire_lapsed
-from testigo.authority.sessions import close_session
+from testigo.authority.sessions import NewSession, close_session, open_session
 from testigo.authority.submissions import NewJob
+from testigo.authority.time_out import read_runs, time_out
+from testigo.rules.retries import Constant
 from tests.scenes.call import LATER, Call, call, scene
 from tests.world import World
 
@@ -73,3 +77,57 @@ def retire_what_lapsed(world: World) -> Call:
     world.query("UPDATE testigo.job SET finish_by = now() - interval '1 second' WHERE state IN ('ready', 'running')")
     world.query("UPDATE testigo.lapse SET at = now() - interval '1 second'")
     return call(retire_lapsed).then(0)
+
+
+@scene(read_runs)
+def read_what_runs(world: World) -> Call:
+    """One run, and a job that nobody has."""
+    world.submit(*(NewJob("work", queue="q") for _ in range(2)))
+    world.worker().take()
+    return call(read_runs)
+
+
+@scene(time_out)
+def end_a_run_past_its_limit(world: World) -> Call:
+    """It is tried again later; others wait for its end."""
+    (job,) = world.submit(timeout_seconds=1.0, backoff=Constant(60))
+    world.submit(NewJob("work", queue="q", parents=(job,)))
+    world.db.run(admit)
+    lease = world.worker().take()
+    return call(time_out, job, lease.epoch).then(TakenBack(0, more=False))
+
+
+@scene(probe)
+def look_what_a_sweep_would_find(world: World) -> Call:
+    """A job that waits to be admitted."""
+    (parent,) = world.submit()
+    world.submit(NewJob("work", queue="q", parents=(parent,)))
+    return call(probe)
+
+
+@scene(sessions_on)
+def look_who_works_here(world: World) -> Call:
+    """One session here, and one elsewhere."""
+    for host in ("here", "there"):
+        new = NewSession(f"at {host}", ("q",), ("work",), host=host, processes={"keeper": 1})
+        world.db.run(open_session, new, action=world.action())
+    return call(sessions_on, "here")
+
+
+@scene(holding)
+def look_who_holds_what_is_not_theirs(world: World) -> Call:
+    """One session is over and was not swept, one lives."""
+    world.submit(*(NewJob("work", queue="q") for _ in range(2)))
+    workers = [world.worker(), world.worker()]
+    for worker in workers:
+        worker.take()
+    world.db.run(close_session, workers[0].id)
+    return call(holding)
+
+
+@scene(terminate_backends)
+def end_the_connections_of_a_session_that_is_over(world: World) -> Call:
+    """It told of none."""
+    worker = world.worker()
+    world.db.run(close_session, worker.id)
+    return call(terminate_backends, worker.id)

@@ -6,13 +6,15 @@ from testigo.authority.actions import new_id
 from testigo.authority.cancel import cancel
 from testigo.authority.claim import Claimed, QueueClaim, claim
 from testigo.authority.pause import configure_queue
+from testigo.authority.processes import record_processes
 from testigo.authority.renew import renew
+from testigo.authority.report import LogLine, Progress, report
 from testigo.authority.save import save
 from testigo.authority.sessions import NewSession, close_session, drain_session, open_session
 from testigo.authority.start import start
 from testigo.authority.submissions import NewJob
 from testigo.rules.documents import Document
-from testigo.rules.outcomes import Yield
+from testigo.rules.outcomes import Release, Yield
 from testigo.settings import LIMITS
 from tests.scenes.call import LATER, Call, call, scene
 from tests.world import World, held
@@ -134,3 +136,21 @@ def save_a_checkpoint_that_was_overtaken(world: World) -> Call:
     first, second = worker.action(), worker.action()
     world.db.run(save, lease, Document("2"), number=2, action=second)
     return call(save, lease, Document("1"), number=1, action=first).but(number=3)
+
+
+@scene(report)
+def report_what_runs_tell(world: World) -> Call:
+    """Of one how far it is and what it logs, of one that is not held any more nothing."""
+    world.submit(*(NewJob("work", queue="q") for _ in range(2)))
+    worker = world.worker()
+    mine, lost = worker.claim(2).leases
+    worker.settle((lost, Release()))
+    fence, other = held(mine), held(lost)
+    lines = [LogLine(run, n, LATER, "info", f"line {n}") for run in (fence, other) for n in (1, 2)]
+    return call(report, worker.id, [Progress(fence, 1, LATER, 1.0, 2.0, "half"), Progress(other, 1, LATER, 1.0)], lines)
+
+
+@scene(record_processes)
+def record_the_processes_of_a_session(world: World) -> Call:
+    """A runner was replaced."""
+    return call(record_processes, world.worker().id, {"keeper": {"pid": 1, "started": "7"}, "runners": []})

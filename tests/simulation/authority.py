@@ -136,8 +136,12 @@ class Authority:
                 move = self.settle(run.job, job._replace(cost=job.cost + cost), outcome, evening=world.evening)
             except StateConflict:
                 return world, "late"
-        failed = outcome in ("fail", "fail for good")
-        return self.write(world, run.job, move, cost=cost, saves=outcome == "yield", failed=failed), "accepted"
+        told = {
+            "saves": outcome == "yield",
+            "failed": outcome in ("fail", "fail for good"),
+            "crashed": outcome == "lose" and job.state is not State.CANCELLING,
+        }
+        return self.write(world, run.job, move, cost=cost, **told), "accepted"
 
     def write(self, world: World, number: int, move: Move, **more: Any) -> World:
         """The world after a move, and after what its end means for those that wait for it; `more` as for `moved`."""

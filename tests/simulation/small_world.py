@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from testigo.rules.decide import Move, Policy
 from testigo.rules.documents import Document
-from testigo.rules.outcomes import Block, Fail, Outcome, Release, Succeed, Yield
+from testigo.rules.outcomes import Block, Fail, Lose, Outcome, Release, Succeed, Yield
 from testigo.rules.states import State
 
 __all__ = [
@@ -42,6 +42,7 @@ OUTCOMES: dict[str, Outcome] = {
     "block": Block("approval"),
     "yield": Yield(Document("1")),
     "release": Release(),
+    "lose": Lose("E", "gone"),
 }
 
 

@@ -20,7 +20,7 @@ from tests.simulation.authority import Authority, Rules
 from tests.simulation.exploring import Broken, Explored, explore
 from tests.simulation.small_world import Contract, World
 
-EVERY = ("succeed", "fail", "fail for good", "block", "yield", "release")
+EVERY = ("succeed", "fail", "fail for good", "block", "yield", "release", "lose")
 RETRIED = Contract(EVERY, attempts=2, crash_limit=2, wait_seconds=10)
 FRAGILE = replace(RETRIED, crash_limit=1)
 BOUNDED = Contract(
@@ -119,6 +119,12 @@ def leaves_it_running(_: Position, **__: Any) -> Move:
     return Move(State.RUNNING, EventType.LOST)
 
 
+def loses_without_a_count(position: Position, outcome: Outcome, **given: Any) -> Move:
+    """A job that kills what runs it is tried for ever, as long as its worker lives to tell."""
+    move = decide.settle(replace(position, crash_limit=99), outcome, **given)
+    return replace(move, losses=0)
+
+
 def hears_no_failure(position: Position, parents: Inputs) -> Move | None:
     """A child is told only of parents that succeed."""
     return None if parents.broken else decide.inputs(position, parents)
@@ -166,6 +172,7 @@ def keeps_what_it_releases(position: Position, outcome: Outcome, **given: Any) -
             ("Promise 3", "a fence without a lease", Rules(holds=asks_the_epoch_only), (RETRIED,)),
             ("Promise 4", "no receipts", Rules(keeps_receipts=False), (RETRIED,)),
             ("Promise 6", "a loss does not count", Rules(expire=counts_no_loss), (RETRIED,)),
+            ("Promise 6", "a run is lost uncounted", Rules(settle=loses_without_a_count), (RETRIED,)),
             ("Promise 6", "a crash too many", Rules(expire=spares_the_last_crash, is_fit=never_unfit), (FRAGILE,)),
             ("Promise 6", "cost is not looked at", Rules(settle=spares_the_cost), (BOUNDED,)),
             ("Promise 6", "dates are not looked at", Rules(is_fit=never_unfit), (BOUNDED,)),

@@ -222,7 +222,7 @@ class DjangoCaller(Caller):
         return flags, vars_of(self.driver()), self.execute(_SETTINGS)
 
     def _atomic(self) -> Any:
-        from django.db.transaction import atomic  # type: ignore[import-untyped]
+        from django.db.transaction import atomic
 
         block = atomic()
         block.__enter__()
@@ -240,8 +240,8 @@ def sqlalchemy_url(url: str, driver: str) -> str:
 
 def django_connection(url: str) -> Any:
     """Django's `connection`, with Django configured for the server when it is first asked for."""
-    import django  # type: ignore[import-untyped]
-    from django.conf import settings  # type: ignore[import-untyped]
+    import django
+    from django.conf import settings
 
     if not settings.configured:
         at = conninfo_to_dict(url)
@@ -252,7 +252,7 @@ def django_connection(url: str) -> Any:
             TIME_ZONE="America/Chicago",
         )
         django.setup()
-    from django.db import connection  # type: ignore[import-untyped]
+    from django.db import connection
 
     return connection
 

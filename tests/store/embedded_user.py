@@ -29,7 +29,7 @@ from testigo.errors import Error
 from testigo.store.embedded import EmbeddedServer
 from testigo.store.embedded.address import forget
 
-__all__ = ["User", "connect", "lives", "own_directory", "postmaster", "until"]
+__all__ = ["User", "connect", "has_postmaster", "lives", "own_directory", "postmaster", "until"]
 
 PATIENCE_SECONDS = 60.0
 
@@ -42,6 +42,12 @@ def connect(url: str, user: str = "testigo") -> psycopg.Connection:
 def postmaster(directory: Path) -> int:
     """The pid of the server that runs on the directory, or ran there when it was killed."""
     return int((directory / "data" / "postmaster.pid").read_text().split()[0])
+
+
+def has_postmaster(directory: Path) -> bool:
+    """Whether a server has written its pid there: the file is made first, and then filled."""
+    file = directory / "data" / "postmaster.pid"
+    return file.exists() and bool(file.read_text().strip())
 
 
 def lives(directory: Path) -> bool:

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testigo.errors import BlobCorrupt, BlobsUnusable, Invalid, NotFound
-from testigo.store.blobs import CHUNK_BYTES, Blob, BlobStore
+from testigo.store.blobs import CHUNK_BYTES, Blob, BlobStore, blobs_directory
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -400,6 +400,25 @@ def _pass_much(directory: Path) -> None:
     with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 - devnull is a name, not a path of ours
         assert blobs.copy_to(blob.digest, nowhere) == 256 << 20
     blobs.delete(blob.digest)
+
+
+def test_what_is_there_is_told_by_its_digests(blobs: BlobStore, directory: Path) -> None:
+    """In their order, without what is being written and whatever else lies there."""
+    assert list(blobs.digests()) == []
+    put = [blobs.put(bytes([each])).digest for each in range(20)]
+    (directory / "incoming" / "left").touch()
+    (directory / "sha256" / "note").mkdir()
+    (directory / "sha256" / "note" / "x").touch()
+    assert list(blobs.digests()) == sorted(put)
+
+
+def test_the_folder_is_named_or_lies_among_the_installations_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`TESTIGO_BLOBS` comes first."""
+    assert blobs_directory(tmp_path) == tmp_path / "blobs"
+    monkeypatch.setenv("TESTIGO_BLOBS", "/elsewhere")
+    assert blobs_directory(tmp_path) == Path("/elsewhere")
 
 
 def _put_too_much(directory: Path) -> None:

@@ -264,7 +264,7 @@ def test_django_outside_a_transaction_is_refused(server_url: str) -> None:
 def test_django_that_must_roll_back_is_refused(server_url: str) -> None:
     """Django marks a block whose inner part failed; nothing may be added to what will be rolled back."""
     connection = django_connection(server_url)
-    from django.db import transaction  # type: ignore[import-untyped]
+    from django.db import transaction
 
     with transaction.atomic():
         connection.set_rollback(True)
@@ -279,10 +279,10 @@ def test_django_that_must_roll_back_is_refused(server_url: str) -> None:
 def test_django_on_another_database_or_driver_is_refused(server_url: str) -> None:
     """Django's SQLite, its connection on psycopg2, and its other proxies are refused by name."""
     django_connection(server_url)
-    from django.core.cache import cache  # type: ignore[import-untyped]
+    from django.core.cache import cache
     from django.db import connections
-    from django.db.backends.postgresql.base import DatabaseWrapper  # type: ignore[import-untyped]
-    from django.db.backends.sqlite3.base import DatabaseWrapper as Sqlite  # type: ignore[import-untyped]
+    from django.db.backends.postgresql.base import DatabaseWrapper
+    from django.db.backends.sqlite3.base import DatabaseWrapper as Sqlite
 
     settings = connections["default"].settings_dict
     on_psycopg2 = type("DatabaseWrapper", (DatabaseWrapper,), {"Database": ModuleType("psycopg2")})

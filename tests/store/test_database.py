@@ -22,6 +22,7 @@ from testigo.store.failures import sqlstate_of
 from testigo.store.sql import Statement
 from tests.store.day import until
 from tests.store.tally import Raising, Tally, backend_pid, raised
+from tests.wire import wire
 
 PATIENCE_SECONDS = 60.0
 
@@ -41,6 +42,20 @@ def terminated(c: Connection) -> None:
 def terminated_under_the_drivers_cursor(c: Connection) -> None:
     """The same to a statement that goes past SQLAlchemy, as claim and settle do."""
     Statement("SELECT pg_terminate_backend(pg_backend_pid())").fetch(c, {})
+
+
+@pytest.mark.parametrize("code", ["53100", "53200"], ids=["disk", "memory"])
+def test_a_server_without_room_is_told_of_at_once(db: Database, tally: Tally, code: str) -> None:
+    """A full disk is not soon empty: the caller hears of it in our words, and that nothing was done."""
+
+    def fills(c: Connection) -> None:
+        raised(c)
+        c.exec_driver_sql(f"DO $$BEGIN RAISE EXCEPTION 'could not extend' USING ERRCODE = '{code}'; END$$")
+
+    with pytest.raises(Busy, match="no room: could not extend") as refused:
+        db.run(fills)
+    assert "sent again unchanged" in refused.value.remedy
+    assert tally.value == 0
 
 
 @pytest.mark.parametrize("mishap", [terminated, terminated_under_the_drivers_cursor])
@@ -237,3 +252,18 @@ def test_a_door_that_was_closed_opens_again(db: Database, tally: Tally) -> None:
     db.close()
     until(lambda: tally.connections == 0, "the end of the connections")
     assert db.run(raised) == 2
+
+
+@pytest.mark.parametrize("after_seconds", [0.0, 0.2])
+def test_a_wait_for_an_answer_that_never_comes_ends_when_somebody_hangs_up(
+    tally: Tally, database_url: str, after_seconds: float
+) -> None:
+    """What stands between us and the server acknowledges what it swallows: the command is sent again (spec P-03)."""
+    with wire(database_url) as (laid, url), Database(url) as db, ThreadPoolExecutor(1) as caller:
+        assert db.run(raised) == 1
+        laid.fall_silent()
+        answer = caller.submit(db.run, raised)
+
+        until(laid.has_swallowed, "the command on its way")
+        until(lambda: db.hang_up(after_seconds) == 1, "the end of the wait")
+        assert (answer.result(60), tally.value) == (2, 2)

@@ -8,8 +8,6 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
@@ -20,32 +18,11 @@ from testigo.store.command import single_statement
 from testigo.store.database import Database
 from testigo.store.schema import migrate
 from testigo.store.sql import Statement
-from tests.services import create_database, embedded_bindir, postgres, server_directory
+from tests.services import Restartable, create_database, server_directory
 from tests.store.day import until
 from tests.store.tally import Raising, backend_pid, raised, tallies
 
 PATIENCE_SECONDS = 60.0
-
-
-class Restartable:
-    """A server of the test's own, which is stopped and started; its URL stays."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.running: Any = None
-
-    def start(self) -> str:
-        """Start it if it does not run, and return its URL."""
-        if self.running is None:
-            self.running = postgres(embedded_bindir(), self.directory)
-            self.url: str = self.running.__enter__().url
-        return self.url
-
-    def stop(self) -> None:
-        """Stop it, without a word to its clients."""
-        running, self.running = self.running, None
-        if running is not None:
-            running.__exit__(None, None, None)
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +83,7 @@ def test_a_command_waits_for_a_server_that_is_not_there_yet(
 ) -> None:
     """A refused connection is passing: the command takes effect when the server has come (spec P-03)."""
     refused = threading.Event()
-    monkeypatch.setattr("testigo.store.database._log.info", lambda *_: refused.set())
+    monkeypatch.setattr("testigo.store.database.log.info", lambda *_: refused.set())
     server.stop()
     with ThreadPoolExecutor(1) as threads:
         sent = threads.submit(away_db.run, raised)

@@ -21,7 +21,7 @@ from testigo.store.embedded import EmbeddedServer
 from testigo.store.embedded import postmaster as room
 from testigo.store.embedded.account import account_for
 from testigo.store.embedded.binaries import binaries_for
-from tests.store.embedded_user import User, connect, lives, postmaster, until
+from tests.store.embedded_user import User, connect, has_postmaster, lives, postmaster, until
 
 
 def test_commits_outlive_the_servers_sigkill_and_its_users_find_it_at_the_same_url(directory: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_pid_that_the_system_gave_to_another_process_does_not_prevent_a_start(
 def test_a_server_that_is_killed_while_it_starts_is_started_again(directory: Path) -> None:
     """A start that somebody's SIGKILL ended, and nothing that PostgreSQL found, is not the end of a use (spec P-31)."""
     with User(directory) as user:
-        until((directory / "data" / "postmaster.pid").exists)
+        until(lambda: has_postmaster(directory))
         os.kill(postmaster(directory), signal.SIGKILL)
         assert user.url
     with EmbeddedServer.use(directory) as server, connect(server.url) as connection:

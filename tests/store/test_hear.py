@@ -17,7 +17,7 @@ from testigo.store.hear import Listener
 from testigo.store.wake import Waker
 from tests.services import pgbouncer
 from tests.store.day import until
-from tests.store.silent import wire
+from tests.wire import wire
 
 PATIENCE_SECONDS = 30.0
 _OF_LISTENERS = "datname = current_database() AND query LIKE 'LISTEN%'"

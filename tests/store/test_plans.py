@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
-
-import psycopg
 import pytest
 from sqlalchemy import Connection
 
 from testigo.authority import claim, jobs, renew, save, settle, submit
 from testigo.authority.submissions import NewJob
 from testigo.rules.documents import encode
-from testigo.store.database import Database
-from testigo.store.schema import migrate
 from tests.journal.everything import do_everything
-from tests.services import create_database, drop_database
 from tests.store.day import live_a_day
-from tests.store.plans import Plan, Planning, Seen, explained, grow, never_vacuum
+from tests.store.planned import STATISTICS, Planned, live_and_look, look
+from tests.store.plans import Plan, Planning, Seen, explained, grow
 from tests.world import World, held
 
-SERVERS = ["server_url", pytest.param("postgres15_url", marks=pytest.mark.needs_postgres15)]
 HOT = {
     " ".join(statement.sql.split())[:24]: name
     for name, statement in {
@@ -33,60 +25,6 @@ HOT = {
         "lock": jobs._LOCK,
     }.items()
 }
-
-
-class Planned(NamedTuple):
-    """An installation whose statistics only the test makes, and a hand in it."""
-
-    url: str
-    hand: psycopg.Connection
-
-
-@pytest.fixture(params=SERVERS)
-def planned(request: pytest.FixtureRequest) -> Iterator[Planned]:
-    """An empty installation on a server of either version."""
-    server: str = request.getfixturevalue(request.param)
-    name = f"test_{uuid.uuid4().hex}"
-    url = create_database(server, name)
-    migrate(url)
-    with psycopg.connect(url, autocommit=True) as hand:
-        never_vacuum(hand)
-        yield Planned(url, hand)
-    drop_database(server, name)
-
-
-def nothing(_: Planned) -> None:
-    """Let nobody look at the tables."""
-
-
-def look(planned: Planned) -> None:
-    """Let the server look at the tables as they are now."""
-    planned.hand.execute("VACUUM ANALYZE")
-
-
-def live_and_look(planned: Planned) -> None:
-    """Let it look when each table has a row or two."""
-    with Database(planned.url) as db:
-        live_a_day(db, "first")
-    look(planned)
-
-
-def rest_and_look(planned: Planned) -> None:
-    """Let it look when nothing runs, so that the index of leased jobs is empty."""
-    idle = "state = 'ready', lease_id = NULL, session_id = NULL, grant_n = NULL"
-    planned.hand.execute(f"UPDATE testigo.job SET {idle} WHERE state = 'running'")
-    look(planned)
-
-
-Step = Callable[[Planned], None]
-STATISTICS: dict[str, tuple[Step, Step]] = {
-    "none": (nothing, nothing),
-    "of empty tables": (look, nothing),
-    "of tiny tables": (live_and_look, nothing),
-    "of an idle installation": (nothing, rest_and_look),
-    "fresh": (nothing, look),
-}
-"""What the server knows of the tables: what is done before they grow, and after it."""
 
 
 @pytest.mark.parametrize("statistics", STATISTICS)

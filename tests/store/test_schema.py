@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.synchronize import Barrier
 
 import psycopg
@@ -11,7 +13,7 @@ from psycopg import sql
 
 from testigo.errors import AuthorityUnavailable, SchemaMismatch
 from testigo.store.database import Database
-from testigo.store.schema import check_migrations, migrate, migration_sql
+from testigo.store.schema import EXPECTED_VERSION, check_migrations, migrate, migration_sql
 from tests.store.catalogue import described
 
 # One server that has imported this module forks the processes, which is quick and has no threads.
@@ -24,7 +26,8 @@ NAMES = ["testigo", 'Or%ders "of" it\'s.own:x']
 @pytest.mark.parametrize("schema", NAMES)
 def test_migrating_again_changes_nothing(fresh_database: str, schema: str) -> None:
     """An empty database gets everything, and one that is up to date is left as it is (spec R101)."""
-    assert check_migrations(fresh_database, schema) == ["0001"]
+    versions = [f"{number:04d}" for number in range(1, int(EXPECTED_VERSION) + 1)]
+    assert check_migrations(fresh_database, schema) == versions
     migrate(fresh_database, schema)
     made = described(fresh_database, schema)
     assert check_migrations(fresh_database, schema) == []
@@ -63,12 +66,26 @@ def test_processes_that_migrate_at_once_make_it_once(fresh_database: str, databa
     assert described(fresh_database) == described(database_url)
 
 
+def test_threads_that_migrate_at_once_make_it_once(fresh_database: str, database_url: str) -> None:
+    """As those of a worker do that is the first on an embedded database (spec R101)."""
+    together = threading.Barrier(4)
+
+    def migrate_with_the_others() -> None:
+        together.wait(60)
+        migrate(fresh_database)
+
+    with ThreadPoolExecutor(together.parties) as threads:
+        for each in [threads.submit(migrate_with_the_others) for _ in range(together.parties)]:
+            each.result(60)
+    assert described(fresh_database) == described(database_url)
+
+
 def test_a_database_without_the_schema_is_refused_with_the_remedy(fresh_database: str) -> None:
     """The first command says what is missing and how it is made; nothing is made unasked (spec R101)."""
     with Database(fresh_database) as db:
         with pytest.raises(SchemaMismatch, match="does not exist") as refused:
             db.run(lambda c: None)
-        assert (refused.value.facts, "migrate" in refused.value.remedy) == ({"expected": "0001"}, True)
+        assert (refused.value.facts, "migrate" in refused.value.remedy) == ({"expected": EXPECTED_VERSION}, True)
         assert described(fresh_database) == []
         db.migrate()
         assert db.run(lambda c: "done") == "done"
@@ -76,10 +93,11 @@ def test_a_database_without_the_schema_is_refused_with_the_remedy(fresh_database
 
 def test_a_schema_that_is_older_than_the_code_is_refused(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both versions are named, and the remedy is to migrate (spec R101)."""
-    monkeypatch.setattr("testigo.store.schema.EXPECTED_VERSION", "0002")
-    with Database(database_url) as db, pytest.raises(SchemaMismatch, match=r"0001.*0002") as refused:
+    monkeypatch.setattr("testigo.store.schema.EXPECTED_VERSION", "0998")
+    with Database(database_url) as db, pytest.raises(SchemaMismatch, match=rf"{EXPECTED_VERSION}.*0998") as refused:
         db.run(lambda c: None)
-    assert (refused.value.facts, "migrate" in refused.value.remedy) == ({"found": "0001", "expected": "0002"}, True)
+    assert refused.value.facts == {"found": EXPECTED_VERSION, "expected": "0998"}
+    assert "migrate" in refused.value.remedy
 
 
 def test_a_schema_that_is_newer_than_the_code_is_refused(database_url: str) -> None:
@@ -88,9 +106,9 @@ def test_a_schema_that_is_newer_than_the_code_is_refused(database_url: str) -> N
         hand.execute("UPDATE testigo.schema_version SET version_num = '0999'")
     with Database(database_url) as db:
         for door in (lambda: db.run(lambda c: None), db.migrate, lambda: check_migrations(database_url)):
-            with pytest.raises(SchemaMismatch, match=r"0999.*0001") as refused:
+            with pytest.raises(SchemaMismatch, match=rf"0999.*{EXPECTED_VERSION}") as refused:
                 door()
-            assert refused.value.facts == {"found": "0999", "expected": "0001"}
+            assert refused.value.facts == {"found": "0999", "expected": EXPECTED_VERSION}
             assert refused.value.remedy.startswith("Upgrade testigo")
 
 

@@ -17,7 +17,7 @@ from testigo.settings import STORE
 from testigo.store.database import AsyncDatabase, Database
 from testigo.store.schema import check_migrations, migrate
 from testigo.store.sql import Statement
-from testigo.store.urls import embedded_directory, server_url
+from testigo.store.urls import embedded_directory, own_directory, server_url
 from tests.store.day import live_a_day
 from tests.store.roles import as_role
 
@@ -38,6 +38,16 @@ def test_an_embedded_url_names_a_directory() -> None:
     assert embedded_directory("embedded:/var/lib/x") == Path("/var/lib/x")
     assert embedded_directory("embedded:~/x") == Path.home() / "x"
     assert embedded_directory("postgresql://host/embedded:") is None
+
+
+def test_an_installations_own_files_lie_with_the_embedded_server_or_in_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keys and blobs are found without being told where, by whoever stands in the same project."""
+    (tmp_path / "pyproject.toml").touch()
+    monkeypatch.chdir(tmp_path)
+    assert own_directory("embedded:/var/lib/x") == Path("/var/lib/x")
+    assert own_directory("embedded:") == own_directory("postgresql://host/base") == tmp_path / ".testigo"
 
 
 UNREADABLE = [

@@ -46,10 +46,14 @@ class CancelledJob(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """The receipt of a cancel, a row per job in the order given."""
+    """The receipt of a cancel, a row per job in the order given.
+
+    `wakes` name the sessions that hold what is to stop, as `session:<id>`: their keepers listen to that.
+    """
 
     jobs: tuple[CancelledJob, ...]
     replayed: bool
+    wakes: tuple[str, ...] = ()
 
 
 def cancel(c: Connection, ids: Sequence[JobId], *, note: str = "", action: Action) -> Cancelled:
@@ -60,11 +64,12 @@ def cancel(c: Connection, ids: Sequence[JobId], *, note: str = "", action: Actio
     check_batch(ids, "jobs")
     digest = digest_of(action, "cancel", [list(ids), note])
     receipt = exactly_once(c, action, digest, lambda: _cancel(c, ids, note, action))
-    jobs = tuple(CancelledJob(JobId(job_id), How(how), State(state)) for job_id, how, state in receipt.answer)
-    return Cancelled(jobs, receipt.replayed)
+    rows = receipt.answer["jobs"]
+    jobs = tuple(CancelledJob(JobId(job_id), How(how), State(state)) for job_id, how, state in rows)
+    return Cancelled(jobs, receipt.replayed, tuple(receipt.answer["wakes"]))
 
 
-def _cancel(c: Connection, ids: Sequence[JobId], note: str, action: Action) -> list[CancelledJob]:
+def _cancel(c: Connection, ids: Sequence[JobId], note: str, action: Action) -> dict[str, object]:
     jobs, changes = admit_these(c, ids)
     told = {"note": tidy(note)} if note else {}
     answers: dict[JobId, CancelledJob] = {}
@@ -79,4 +84,5 @@ def _cancel(c: Connection, ids: Sequence[JobId], note: str, action: Action) -> l
             how = How.REQUESTED if move.target is State.CANCELLING else How.CANCELLED
             answers[job.id] = CancelledJob(job.id, how, move.target)
     write(c, changes, action=action)
-    return [answers[job_id] for job_id in ids]
+    holders = {jobs[job_id].session_id for job_id, answer in answers.items() if answer.how is How.REQUESTED}
+    return {"jobs": [answers[job_id] for job_id in ids], "wakes": sorted(f"session:{holder}" for holder in holders)}

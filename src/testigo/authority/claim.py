@@ -7,7 +7,7 @@ record 0010). A claim that got nothing writes no receipt, so its resend may clai
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -50,7 +50,8 @@ class QueueClaim:
 class Lease(NamedTuple):
     """One job's grant to a session: what to do, under which lease and epoch, from which checkpoint.
 
-    `failures` counts the earlier ones; `timeout_seconds` is the hard limit of this run.
+    `failures` and `losses` count the earlier ones; `timeout_seconds` is the hard limit of this run, and
+    `trace` the W3C traceparent that its submission carried.
     """
 
     job_id: JobId
@@ -60,11 +61,13 @@ class Lease(NamedTuple):
     epoch: int
     revision: int
     failures: int
+    losses: int
     timeout_seconds: float
     finish_by: datetime | None
     started: bool
     payload: Document
     checkpoint: Document | None
+    trace: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,8 @@ class Claimed:
 # The pick is MATERIALIZED: a subselect with LIMIT that the planner rescans would lease more than
 # its limit. Queues are visited in the order given and the outer LIMIT ends the visit. Only a queue
 # with events = "full" has its heads locked here. What is returned stays under 64 KiB, because the
-# rows stay locked while it is sent: larger documents are read by a statement of their own. The jobs
+# rows stay locked while it is sent: documents beyond it are read by a statement of their own, and what
+# the caller knows (queue, kind, lease) is not told again. The jobs
 # are found by `id = ANY (ARRAY[…])`, to which the planner knows one way only; an equality can be a
 # walk over the whole index, and stays one in a plan that was prepared while the table was tiny.
 _CLAIM = Statement(
@@ -130,9 +134,9 @@ _CLAIM = Statement(
             started_at = CASE WHEN :starts OR j.state = 'checkpointed' THEN now() END
         FROM pick
         WHERE j.id = ANY (ARRAY[pick.id]) AND pick.fit
-        RETURNING j.id, j.kind, j.queue, j.stream, j.epoch, j.revision, j.failures, j.timeout_seconds,
-                  j.finish_by, j.started_at, j.payload, j.checkpoint, j.full_events, j.priority, j.ready_at,
-                  pick.place
+        RETURNING j.id, j.kind, j.queue, j.stream, j.epoch, j.revision, j.failures, j.losses,
+                  j.timeout_seconds, j.finish_by, j.started_at, j.payload, j.checkpoint, j.trace,
+                  j.full_events, j.priority, j.ready_at, pick.place
     ),
     head AS (
         INSERT INTO testigo.stream AS s (name, head, appended_at)
@@ -161,14 +165,20 @@ _CLAIM = Statement(
         HAVING count(*) > 0
         RETURNING 1
     )
-    SELECT CAST(g.ready_at AS text), g.priority,
-           greatest(octet_length(g.payload), octet_length(g.checkpoint)) > :inline_bytes,
-           (SELECT array_agg(CAST(p.id AS text)) FROM pick p WHERE NOT p.fit),
-           CAST(g.id AS text), g.kind, g.queue, CAST(:lease AS text), g.epoch, g.revision, g.failures,
-           g.timeout_seconds, g.finish_by, g.started_at IS NOT NULL,
-           CASE WHEN octet_length(g.payload) <= :inline_bytes THEN g.payload END,
-           CASE WHEN octet_length(g.checkpoint) <= :inline_bytes THEN g.checkpoint END
-    FROM got g
+    SELECT g.place, CAST(g.id AS text), array_position(CAST(:kinds AS text[]), g.kind), g.epoch, g.revision,
+           g.failures, g.losses, g.timeout_seconds, g.finish_by, g.started_at IS NOT NULL,
+           CASE WHEN g.sent <= :documents_bytes THEN g.payload END,
+           CASE WHEN g.sent <= :documents_bytes THEN g.checkpoint END,
+           CASE WHEN g.sent <= :documents_bytes THEN g.trace END,
+           g.sent > :documents_bytes,
+           CASE WHEN g.is_last THEN g.priority END, CASE WHEN g.is_last THEN CAST(g.ready_at AS text) END,
+           (SELECT array_agg(CAST(p.id AS text)) FROM pick p WHERE NOT p.fit)
+    FROM (SELECT *,
+                 sum(octet_length(payload) + coalesce(octet_length(checkpoint), 0)
+                     + coalesce(octet_length(trace), 0)) OVER (walk ROWS UNBOUNDED PRECEDING) AS sent,
+                 lead(place) OVER walk IS DISTINCT FROM place AS is_last
+          FROM got
+          WINDOW walk AS (ORDER BY place, priority, ready_at, id)) AS g
     ORDER BY g.place, g.priority, g.ready_at, g.id
     """
 )
@@ -177,7 +187,7 @@ _CLAIM = Statement(
 _CURRENT = Statement(
     """
     SELECT CAST(j.id AS text), j.kind, j.queue, CAST(j.lease_id AS text), j.epoch, j.revision, j.failures,
-           j.timeout_seconds, j.finish_by, j.state <> 'leased', j.payload, j.checkpoint
+           j.losses, j.timeout_seconds, j.finish_by, j.state <> 'leased', j.payload, j.checkpoint, j.trace
     FROM testigo.job j
     WHERE j.session_id = CAST(:session AS uuid) AND j.grant_n = :n AND j.lease_id IS NOT NULL
     ORDER BY array_position(CAST(:queues AS text[]), j.queue), j.priority, j.ready_at, j.id
@@ -187,7 +197,7 @@ _CURRENT = Statement(
 # IS NOT DISTINCT FROM keeps the planner from the index of all leased jobs.
 _DOCUMENTS = Statement(
     """
-    SELECT CAST(id AS text) AS id, payload, checkpoint
+    SELECT CAST(id AS text) AS id, payload, checkpoint, trace
     FROM testigo.job
     WHERE id = ANY (CAST(:ids AS uuid[])) AND lease_id IS NOT DISTINCT FROM CAST(:lease AS uuid)
     """
@@ -224,8 +234,8 @@ _EMPTY = Statement(
     """
 )
 
-_ROW_BYTES = 200
-"""What a claimed row takes in the answer besides its documents, at the most that is usual."""
+_ROW_BYTES = 150
+"""What a claimed row takes in the answer besides its documents."""
 
 
 @single_statement
@@ -268,7 +278,7 @@ def claim(
         receipt = outlived(c, action, digest)
     if receipt.replayed:
         return _replayed(c, [q.queue for q in queues], action, receipt.answer)
-    return _claimed(c, found, lease_id)
+    return _claimed(c, found, [q.queue for q in queues], kinds, lease_id)
 
 
 def _check(queues: Sequence[QueueClaim], kinds: Sequence[str], starts: bool) -> None:
@@ -317,27 +327,39 @@ def _grant(slots: int, lease_id: str, action: SessionAction, digest: str, starts
         "actor": action.actor,
         "action": action.id,
         "digest": digest,
-        "inline_bytes": max(0, LIMITS.answer_bytes_max // slots - _ROW_BYTES) // 2,
+        "documents_bytes": LIMITS.answer_bytes_max - slots * _ROW_BYTES,
     }
 
 
-def _claimed(c: Connection, rows: Sequence[tuple[Any, ...]], lease_id: str) -> Claimed:
-    leases = [Lease._make(row[4:]) for row in rows]
-    lost: tuple[JobId, ...] = ()
-    large = {row[4] for row in rows if row[2]}
-    if large:
-        documents = _documents(c, large, lease_id)
-        lost = tuple(lease.job_id for lease in leases if lease.job_id in large and lease.job_id not in documents)
-        held = [lease for lease in leases if lease.job_id not in large or lease.job_id in documents]
-        leases = [lease._replace(**documents.get(lease.job_id, {})) for lease in held]
-    hints = {row[6]: Hint(row[1], row[0], row[4]) for row in rows}
-    return Claimed(tuple(leases), hints, tuple(map(JobId, rows[0][3] or ())), lost=lost)
+def _claimed(
+    c: Connection, rows: Sequence[tuple[Any, ...]], queues: Sequence[str], kinds: Sequence[str], lease_id: str
+) -> Claimed:
+    leases = []
+    hints = {}
+    left_out = []
+    for row in rows:
+        (place, job_id, kind, epoch, revision, failures, losses, timeout_seconds, finish_by, started) = row[:10]
+        (payload, checkpoint, trace, is_left_out, priority, ready_at, _) = row[10:]
+        queue = queues[place - 1]
+        lease = (job_id, kinds[kind - 1], queue, lease_id, epoch, revision, failures, losses, timeout_seconds)
+        leases.append(Lease._make((*lease, finish_by, started, payload, checkpoint, trace)))
+        if is_left_out:
+            left_out.append(job_id)
+        if ready_at is not None:
+            hints[queue] = Hint(priority, ready_at, job_id)
+    unfit = tuple(map(JobId, rows[0][-1] or ()))
+    if not left_out:
+        return Claimed(tuple(leases), hints, unfit)
+    documents = _documents(c, left_out, lease_id)
+    lost = tuple(job_id for job_id in left_out if job_id not in documents)
+    held = [lease._replace(**documents.get(lease.job_id, {})) for lease in leases if lease.job_id not in lost]
+    return Claimed(tuple(held), hints, unfit, lost=lost)
 
 
-def _documents(c: Connection, ids: Iterable[str], lease_id: str) -> dict[str, dict[str, Any]]:
+def _documents(c: Connection, ids: Sequence[JobId], lease_id: str) -> dict[str, dict[str, Any]]:
     """What was too large to be sent under lock; nothing of a job whose lease was lost meanwhile."""
-    rows = _DOCUMENTS.rows(c, ids=sorted(ids), lease=lease_id)
-    return {row.id: {"payload": row.payload, "checkpoint": row.checkpoint} for row in rows}
+    rows = _DOCUMENTS.rows(c, ids=ids, lease=lease_id)
+    return {row.id: {"payload": row.payload, "checkpoint": row.checkpoint, "trace": row.trace} for row in rows}
 
 
 def _replayed(c: Connection, queues: Sequence[str], action: SessionAction, granted: Sequence[str]) -> Claimed:

@@ -23,12 +23,12 @@ from testigo.authority.receipts import digest_of, expired
 from testigo.authority.settle import Settlement, check_each, content
 from testigo.authority.submissions import How as Submission
 from testigo.authority.submit import submit_within
-from testigo.authority.write import Change, write
+from testigo.authority.write import Change, error_text, write
 from testigo.errors import ActionIdCollision, KeyConflict
 from testigo.rules import decide, fields
 from testigo.rules.decide import Move, Position
 from testigo.rules.documents import Document
-from testigo.rules.outcomes import Block, Degrade, Fail, Outcome, Release, Succeed, Yield
+from testigo.rules.outcomes import Block, Degrade, Fail, Lose, Outcome, Release, Succeed, Yield
 from testigo.rules.retries import backoff_to_json
 from testigo.rules.states import LEASED, State
 from testigo.rules.text import tidy
@@ -36,7 +36,7 @@ from testigo.rules.transitions import EventType
 from testigo.settings import LIMITS
 from testigo.store.sql import Statement
 
-__all__ = ["How", "SettledRow", "settle_deferred"]
+__all__ = ["How", "SettledRow", "SettledRows", "settle_deferred"]
 
 
 class How(StrEnum):
@@ -55,6 +55,13 @@ class SettledRow(NamedTuple):
     job_id: JobId
     how: How
     state: State | None
+
+
+class SettledRows(NamedTuple):
+    """The answers to deferred rows, in the order given; `wakes` are the queues in which there is work again."""
+
+    rows: tuple[SettledRow, ...]
+    wakes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +108,7 @@ _KEEP = Statement(
 )
 
 
-def settle_deferred(
-    c: Connection, rows: Sequence[tuple[int, Settlement]], *, action: SessionAction
-) -> tuple[SettledRow, ...]:
+def settle_deferred(c: Connection, rows: Sequence[tuple[int, Settlement]], *, action: SessionAction) -> SettledRows:
     """Settle rows of a batch that were deferred: each is named by its place in the batch of `action`.
 
     The rows share this transaction and its locks, in the one order (jobs, children, heads). Raises
@@ -117,7 +122,7 @@ def settle_deferred(
     jobs = lock(c, [*ids, *children_of(c, ids)])
     digests = {place: digest_of(action, "settle_deferred", content(settlement)) for place, settlement in rows}
     # The receipts are read under the jobs' locks: a resend in flight has filed its own by then.
-    answers = _filed(c, action, digests)
+    answers, wakes = _filed(c, action, digests)
     fresh = [(place, settlement) for place, settlement in rows if place not in answers]
     session = _SESSION.row(c, session=action.session_id)
     if fresh and session is not None and action.n < session.low_water:
@@ -135,24 +140,33 @@ def settle_deferred(
         else:
             _keep_late(c, settlement, job, action)
             answers[place] = SettledRow(job.id, How.LATE, job.state)
-    write(c, changes, action=action)
-    _file(c, action, digests, {place: answers[place] for place, _ in fresh})
-    return tuple(answers[place] for place, _ in rows)
+    woken = write(c, changes, action=action)
+    _file(c, action, digests, {place: answers[place] for place, _ in fresh}, woken)
+    return SettledRows(tuple(answers[place] for place, _ in rows), tuple(sorted({*wakes, *woken})))
 
 
-def _filed(c: Connection, action: SessionAction, digests: Mapping[int, str]) -> dict[int, SettledRow]:
+def _filed(c: Connection, action: SessionAction, digests: Mapping[int, str]) -> tuple[dict[int, SettledRow], set[str]]:
+    """The answers that an earlier send has had, and the queues that it named to be woken."""
     found = _FOUND.rows(c, session=action.session_id, n=action.n, ordinals=[place + 1 for place in digests])
-    answers = {}
+    answers: dict[int, SettledRow] = {}
+    wakes: set[str] = set()
     for row in found:
         place = row.ordinal - 1
         if row.digest != digests[place]:
             raise ActionIdCollision("This row of the batch was settled before with other content.", row=place)
-        job_id, how, state = json.loads(row.answer)
+        job_id, how, state, woken = json.loads(row.answer)
         answers[place] = SettledRow(JobId(job_id), How(how), State(state) if state else None)
-    return answers
+        wakes.update(woken)
+    return answers, wakes
 
 
-def _file(c: Connection, action: SessionAction, digests: Mapping[int, str], answers: Mapping[int, SettledRow]) -> None:
+def _file(
+    c: Connection,
+    action: SessionAction,
+    digests: Mapping[int, str],
+    answers: Mapping[int, SettledRow],
+    wakes: Sequence[str],
+) -> None:
     if not answers:
         return
     _FILE.rows(
@@ -161,7 +175,7 @@ def _file(c: Connection, action: SessionAction, digests: Mapping[int, str], answ
         n=action.n,
         ordinals=[place + 1 for place in answers],
         digests=[digests[place] for place in answers],
-        answers=[json.dumps(answer) for answer in answers.values()],
+        answers=[json.dumps([*answer, wakes]) for answer in answers.values()],
     )
 
 
@@ -223,9 +237,10 @@ def _document(settlement: Settlement) -> _Document:
             return _Document(output=output)
         case Degrade(output, limitations):
             return _Document(output=output, limitations=limitations)
-        case Fail() as fail:
-            error = {"code": tidy(fail.code), "message": tidy(fail.message), "detail": tidy(fail.detail)}
-            return _Document(error=json.dumps(error, ensure_ascii=False))
+        case Fail(code, message, detail):
+            return _Document(error=error_text(code, message, detail))
+        case Lose(code, message):
+            return _Document(error=error_text(code, message))
         case Block(checkpoint=checkpoint) | Release(checkpoint=checkpoint):
             return _Document(checkpoint=checkpoint)
         case Yield(checkpoint):
@@ -236,8 +251,10 @@ def _told(outcome: Outcome) -> dict[str, object]:
     match outcome:
         case Degrade(_, limitations):
             return {"limitations": list(limitations)}
-        case Fail() as fail:
-            return {"code": tidy(fail.code), "message": tidy(fail.message)}
+        case Fail(code, message):
+            return {"code": tidy(code), "message": tidy(message)}
+        case Lose(code, message):
+            return {"note": tidy(f"{code}: {message}")}
         case Block(_, needs):
             return {"needs": tidy(needs)}
         case Release(reason):
@@ -248,7 +265,7 @@ def _told(outcome: Outcome) -> dict[str, object]:
 
 def _tries(before: Position, move: Move) -> dict[str, object]:
     """The retry policy that applied to a failure (spec A-14)."""
-    if move.event is not EventType.FAILED:
+    if move.event is not EventType.FAILED or move.losses:
         return {}
     failures = before.failures + move.failures
     return {"failures": failures, "attempts": before.attempts, "backoff": backoff_to_json(before.backoff)}

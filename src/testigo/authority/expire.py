@@ -24,7 +24,7 @@ from testigo.settings import LIMITS, STORE
 from testigo.store.command import single_statement
 from testigo.store.sql import Statement
 
-__all__ = ["Beats", "TakenBack", "declare_dead", "expire", "read_beats", "take_back"]
+__all__ = ["Beats", "TakenBack", "declare_dead", "expire", "read_beats", "run_taken_back", "take_back"]
 
 
 class Beats(NamedTuple):
@@ -147,7 +147,9 @@ def expire(c: Connection, *, limit: int = STORE.sweep_rows) -> TakenBack:
     if over is None:
         return TakenBack(0, more=False)
     jobs = lock(c, (row.id for row in _HELD.rows(c, session=over.id, limit=limit)))
-    changes = [Change(job, decide.expire(job.position, now=job.now), _run(job, over.agent)) for job in jobs.values()]
+    changes = [
+        Change(job, decide.expire(job.position, now=job.now), run_taken_back(job, over.agent)) for job in jobs.values()
+    ]
     write(c, changes, action=Action("system"))
     return TakenBack(len(changes), more=bool(changes), wakes=_queues(jobs.values()))
 
@@ -172,14 +174,14 @@ def take_back(
     holder = _AGENT.row(c, session=session_id)
     agent = holder.agent if holder else None
     changes = [
-        Change(job, decide.settle(job.position, given_back, draw=0.0, now=job.now), _run(job, agent))
+        Change(job, decide.settle(job.position, given_back, draw=0.0, now=job.now), run_taken_back(job, agent))
         for job in jobs.values()
     ]
     write(c, changes, action=Action("system"))
     return TakenBack(len(changes), more=len(changes) == limit, wakes=_queues(jobs.values()))
 
 
-def _run(job: LockedJob, agent: str | None) -> dict[str, object]:
+def run_taken_back(job: LockedJob, agent: str | None) -> dict[str, object]:
     """What is known of the run that is taken back: it was another's than the one who tells of it (spec P-27)."""
     started_at = None if job.started_at is None else job.started_at.astimezone(UTC).isoformat()
     return {"epoch": job.epoch, "agent": agent, "session": job.session_id, "started_at": started_at}

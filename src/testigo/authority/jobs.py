@@ -33,6 +33,7 @@ class LockedJob:
     lease_id: str | None
     session_id: SessionId | None
     started_at: datetime | None
+    timeout_seconds: float
     is_parent: bool
     full_events: bool
     unadmitted: bool
@@ -51,9 +52,9 @@ _LOCK = Statement(
     """
     SELECT CAST(j.id AS text) AS id, j.queue, j.kind, j.stream, j.priority, j.revision, j.epoch,
            CAST(j.lease_id AS text) AS lease_id, CAST(j.session_id AS text) AS session_id,
-           j.started_at, j.is_parent, j.full_events, CAST(j.state AS text) AS state, j.failures, j.losses,
-           j.waited_seconds, j.cost, j.attempts, j.crash_limit, j.contract, j.start_by, j.finish_by,
-           j.checkpoint IS NOT NULL AS has_checkpoint,
+           j.started_at, j.timeout_seconds, j.is_parent, j.full_events, CAST(j.state AS text) AS state,
+           j.failures, j.losses, j.waited_seconds, j.cost, j.attempts, j.crash_limit, j.contract, j.start_by,
+           j.finish_by, j.checkpoint IS NOT NULL AS has_checkpoint,
            EXISTS (SELECT FROM testigo.admission a WHERE a.job_id = j.id) AS unadmitted,
            now() AS now
     FROM testigo.job j
@@ -116,6 +117,7 @@ def _locked(row: Row[Any]) -> LockedJob:
         lease_id=row.lease_id,
         session_id=SessionId(row.session_id) if row.session_id else None,
         started_at=row.started_at,
+        timeout_seconds=row.timeout_seconds,
         is_parent=row.is_parent,
         full_events=row.full_events,
         unadmitted=row.unadmitted,

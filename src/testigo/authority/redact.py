@@ -39,6 +39,8 @@ class Part(StrEnum):
     OUTPUT = "output"
     """With the names of its limitations."""
     ERROR = "error"
+    LOG = "log"
+    """Every line that its runs logged, and the note of their progress."""
     LATE = "late"
     """Every late result's document and note."""
     EVENTS = "events"
@@ -80,6 +82,14 @@ _TEXTS = Statement(
              ) AS p(part, name, text)
         WHERE j.id = CAST(:job AS uuid)
         UNION ALL
+        SELECT 'log', l.epoch || ' ' || l.n, l.text
+        FROM testigo.job_log l
+        WHERE l.job_id = CAST(:job AS uuid)
+        UNION ALL
+        SELECT 'log', 'note', g.note
+        FROM testigo.progress g
+        WHERE g.job_id = CAST(:job AS uuid)
+        UNION ALL
         SELECT 'late', l.id || ' ' || p.name, p.text
         FROM testigo.late l
              CROSS JOIN LATERAL (VALUES ('document', l.document), ('note', l.note)) AS p(name, text)
@@ -117,6 +127,19 @@ _LATE = Statement(
     SET document = CASE WHEN document <> ALL (CAST(:marks AS text[])) THEN :mark ELSE document END,
         note = CASE WHEN note <> ALL (CAST(:marks AS text[])) THEN :mark ELSE note END
     WHERE job_id = CAST(:job AS uuid)
+    """
+)
+
+_LOG = Statement(
+    """
+    WITH noted AS (
+        UPDATE testigo.progress
+        SET note = :mark
+        WHERE job_id = CAST(:job AS uuid) AND note <> ALL (CAST(:marks AS text[]))
+    )
+    UPDATE testigo.job_log
+    SET text = :mark
+    WHERE job_id = CAST(:job AS uuid) AND text <> ALL (CAST(:marks AS text[]))
     """
 )
 
@@ -206,6 +229,8 @@ def _redact(c: Connection, job_id: JobId, parts: Sequence[str], note: str, actio
     mark = {"mark": _mark(tombstone), "marks": marks}
     if Part.LATE in parts:
         _LATE.rows(c, job=job_id, **mark)
+    if Part.LOG in parts:
+        _LOG.rows(c, job=job_id, **mark)
     told = {"tombstone": tombstone, "parts": parts, "digest": of_gone, "note": note}
     (row,) = _REDACT.rows(
         c,

@@ -16,17 +16,21 @@ from testigo.authority.start import Held
 from testigo.errors import Conflict, SessionReplaced
 from testigo.rules import fields
 from testigo.store.command import single_statement
-from testigo.store.sql import Statement, array
+from testigo.store.sql import Statement, array, id_array
 
 __all__ = ["Renewed", "renew"]
 
 
 class Renewed(NamedTuple):
-    """What a holder learns from a beat: which leases it lost, which jobs are to be cancelled."""
+    """What a holder learns from a beat: which leases it lost, and which it shall give up for a cancel.
+
+    They are named as the holder has named them, lease and epoch included: by the time it reads of a lost
+    one, it may hold a later lease of the same job.
+    """
 
     draining: bool
-    lost: tuple[JobId, ...]
-    cancelling: tuple[JobId, ...]
+    lost: tuple[Held, ...]
+    cancelling: tuple[Held, ...]
 
 
 # As with settle, the planner is left one way to the jobs, by their ids.
@@ -40,7 +44,7 @@ _RENEW = Statement(
         RETURNING state
     ),
     told AS (
-        SELECT CAST(h.id AS text) AS id, j.id IS NULL AS lost
+        SELECT CAST(h.id AS text) AS id, CAST(h.lease_id AS text) AS lease_id, h.epoch, j.id IS NULL AS lost
         FROM (SELECT *, CAST(:session AS uuid) AS session_id
               FROM unnest(CAST(:ids AS uuid[]), CAST(:leases AS uuid[]), CAST(:epochs AS integer[]))
                        AS i(id, lease_id, epoch)
@@ -51,7 +55,7 @@ _RENEW = Statement(
                     AND j.session_id IS NOT DISTINCT FROM h.session_id
         WHERE j.id IS NULL OR j.state = 'cancelling'
     )
-    SELECT beat.state, told.id, told.lost
+    SELECT beat.state, told.id, told.lease_id, told.epoch, told.lost
     FROM beat LEFT JOIN told ON true
     """
 )
@@ -79,18 +83,19 @@ def renew(
         "epoch": epoch,
         "beat": beat,
         "low_water": low_water,
-        "ids": array([held.job_id for held in leases]),
-        "leases": array([held.lease_id for held in leases]),
+        "ids": id_array([held.job_id for held in leases]),
+        "leases": id_array([held.lease_id for held in leases]),
         "epochs": array([held.epoch for held in leases]),
         "limit": max(1, len(leases)),
     }
     rows = _RENEW.fetch(c, parameters)
     if not rows:
         _refuse(c, session_id, epoch, beat)
+    told = [(Held(JobId(row[1]), row[2], row[3]), row[4]) for row in rows if row[1] is not None]
     return Renewed(
         draining=rows[0][0] == "draining",
-        lost=tuple(JobId(job_id) for _, job_id, lost in rows if job_id is not None and lost),
-        cancelling=tuple(JobId(job_id) for _, job_id, lost in rows if job_id is not None and not lost),
+        lost=tuple(lease for lease, lost in told if lost),
+        cancelling=tuple(lease for lease, lost in told if not lost),
     )
 
 

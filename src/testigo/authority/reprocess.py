@@ -53,10 +53,10 @@ _COPY = Statement(
     """
     WITH copied AS (
         INSERT INTO testigo.job (
-            id, queue, kind, stream, client, contract, payload, tags, priority, finish_by, attempts,
+            id, queue, kind, stream, client, contract, payload, tags, trace, priority, finish_by, attempts,
             crash_limit, timeout_seconds, full_events, supersedes, state, created_at, ready_at
         )
-        SELECT CAST(:id AS uuid), queue, kind, stream, client, contract, payload, tags, priority,
+        SELECT CAST(:id AS uuid), queue, kind, stream, client, contract, payload, tags, trace, priority,
                CASE WHEN finish_by > now() THEN finish_by END, attempts,
                crash_limit, timeout_seconds, full_events, id, 'created', now(), now()
         FROM testigo.job

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection
 
 from testigo.authority.actions import Action, SessionId, new_id
+from testigo.authority.processes import check_processes
 from testigo.authority.receipts import digest_of, exactly_once
-from testigo.errors import Conflict, Invalid, NotFound, SessionBusy
+from testigo.errors import Conflict, NotFound, SessionBusy
 from testigo.rules import fields
-from testigo.rules.documents import encode
 from testigo.rules.leases import check_obligation
 from testigo.settings import LIMITS, SESSIONS
 from testigo.store.sql import Statement
@@ -183,10 +183,7 @@ def _check(new: NewSession) -> None:
     fields.flag(new.replace, field="session.replace")
     if new.host != "":
         fields.key(new.host, field="session.host")
-    processes: object = new.processes
-    if not isinstance(processes, Mapping):
-        raise Invalid("Processes are an object, from names to what is known of each.", field="session.processes")
-    encode(dict(new.processes), field="session.processes")
+    check_processes(new.processes)
 
 
 def _check_names(names: Sequence[str], what: str) -> None:

@@ -23,14 +23,18 @@ from testigo.settings import LIMITS
 __all__ = ["How", "NewJob", "Submitted", "SubmittedJob", "check", "content", "digest_of_request"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class NewJob:
     """A job as a caller asks for it; what is None was not given and takes the contract's default.
+
+    It is a value: what was sent is not changed any more. It is not frozen because to make a frozen one
+    takes four times as long, which was a tenth of a submission.
 
     `payload` is exact JSON text (`rules.documents.encode` or `parse`). `key` makes the submission
     idempotent: unique together with `client` and `kind`. `run_at` is the earliest start, `start_by`
     the latest, `finish_by` the end of all tries. `policy` says what becomes of the job when one of
-    its `parents` can never succeed. The id is made with the value, and resent with it.
+    its `parents` can never succeed. `trace` is the W3C traceparent in which it was asked for; whether two
+    submissions ask for the same does not hang on it. The id is made with the value, and resent with it.
     """
 
     kind: str
@@ -51,6 +55,7 @@ class NewJob:
     backoff: Backoff | None = None
     delay_limit_seconds: float | None = None
     cost_limit: float | None = None
+    trace: str | None = None
     id: JobId = field(default_factory=lambda: JobId(new_id()))
 
 
@@ -99,6 +104,8 @@ def check(jobs: Sequence[NewJob]) -> None:
         must_be_document(job.payload, field=f"jobs[{at}].payload")
         if type(job.policy) is not Policy:
             fields.member(job.policy, Policy, field=f"jobs[{at}].policy")
+        if job.trace is not None:
+            fields.trace(job.trace, field=f"jobs[{at}].trace")
         if has_options(job):
             _check_rest(job, f"jobs[{at}]")
     if len({job.id for job in jobs}) < len(jobs):
@@ -113,7 +120,7 @@ def check(jobs: Sequence[NewJob]) -> None:
 
 
 def has_options(job: NewJob) -> bool:
-    """Whether the caller gave anything besides kind, queue, client and payload."""
+    """Whether the caller gave anything that is compared besides kind, queue, client and payload."""
     return not (
         job.key is None
         and job.priority is None

@@ -58,11 +58,11 @@ _SUBMIT = Statement(
                  CAST(:run_ats AS timestamptz[]), CAST(:start_bys AS timestamptz[]),
                  CAST(:finish_bys AS timestamptz[]), CAST(:tags AS text[]), CAST(:parents AS text[]),
                  CAST(:policies AS text[]), CAST(:attempts AS integer[]), CAST(:crash_limits AS integer[]),
-                 CAST(:timeouts AS double precision[]), CAST(:contracts AS text[])
+                 CAST(:timeouts AS double precision[]), CAST(:contracts AS text[]), CAST(:traces AS text[])
              ) WITH ORDINALITY AS i (
                  id, event_id, queue, kind, client, key, digest, payload, priority,
                  run_at, start_by, finish_by, tags, parents, policy, attempts, crash_limit,
-                 timeout_seconds, contract, n
+                 timeout_seconds, contract, trace, n
              )
              CROSS JOIN bounded
              LEFT JOIN testigo.queue q ON q.name = i.queue
@@ -79,11 +79,11 @@ _SUBMIT = Statement(
     accepted AS (
         INSERT INTO testigo.job (
             id, queue, kind, stream, client, key, payload, tags, priority, start_by, finish_by,
-            attempts, crash_limit, timeout_seconds, contract, created_at, ready_at, full_events,
+            attempts, crash_limit, timeout_seconds, contract, trace, created_at, ready_at, full_events,
             state, due_at
         )
         SELECT id, queue, kind, stream, client, key, payload, CAST(tags AS text[]), priority, start_by, finish_by,
-               attempts, crash_limit, timeout_seconds, contract, now(), now(), full_events,
+               attempts, crash_limit, timeout_seconds, contract, trace, now(), now(), full_events,
                CAST(CASE WHEN admitted AND NOT early THEN 'ready' ELSE 'created' END AS testigo.job_state),
                CASE WHEN admitted AND early THEN run_at END
         FROM input
@@ -308,6 +308,7 @@ def _columns(jobs: Sequence[NewJob]) -> dict[str, list[Any]]:
         "crash_limits": [_attempts(job) if job.crash_limit is None else job.crash_limit for job in jobs],
         "timeouts": [CONTRACT.timeout_seconds if job.timeout_seconds is None else job.timeout_seconds for job in jobs],
         "contracts": [contract_text(job.backoff, job.delay_limit_seconds, job.cost_limit) for job in jobs],
+        "traces": [job.trace for job in jobs],
     }
 
 

@@ -22,11 +22,12 @@ from testigo.authority.jobs import LockedJob, lock
 from testigo.rules import decide
 from testigo.rules.decide import Inputs, Move, Policy
 from testigo.rules.documents import Document
-from testigo.rules.states import TERMINAL
+from testigo.rules.states import CLAIMABLE, TERMINAL
+from testigo.rules.text import tidy
 from testigo.rules.transitions import DETAIL, EventType
 from testigo.store.sql import Statement, array
 
-__all__ = ["Change", "write"]
+__all__ = ["Change", "error_text", "write"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,21 +122,30 @@ _WRITE = Statement(
 )
 
 
-def write(c: Connection, changes: Sequence[Change], *, action: Action | SessionAction) -> None:
+def write(c: Connection, changes: Sequence[Change], *, action: Action | SessionAction) -> tuple[str, ...]:
     """Write these moves, those of the children that wait for them, and the events of all.
+
+    Returns the queues in which there is work now that there was not before, each once.
 
     The jobs are locked by the caller; one that has two changes makes them in turn. Event ids are
     made with the changes: a command that is undone leaves none behind, and one that took effect is
     found by its receipt.
     """
     if not changes:
-        return
+        return ()
     every = list(changes)
     ended = [change for change in changes if _ends_parent(change)]
     while ended:
         ended = _follow(c, ended, every)
     for turn in _turns(every):
         _WRITE.rows(c, **_columns(turn, action))
+    last = {change.job.id: change for change in every}
+    return tuple(sorted({change.job.queue for change in last.values() if change.move.target in CLAIMABLE}))
+
+
+def error_text(code: str, message: str, detail: str = "") -> str:
+    """What went wrong with a run, as its job keeps it."""
+    return json.dumps({"code": tidy(code), "message": tidy(message), "detail": tidy(detail)}, ensure_ascii=False)
 
 
 def _follow(c: Connection, ended: Sequence[Change], every: list[Change]) -> list[Change]:
@@ -207,12 +217,16 @@ def _is_told(change: Change) -> bool:
 
 
 def _data(change: Change) -> str:
-    told = {**_moved(change.move), **change.data}
+    told = {**_moved(change), **change.data}
     return json.dumps({name: value for name, value in told.items() if value is not None}, separators=(",", ":"))
 
 
-def _moved(move: Move) -> dict[str, object]:
+def _moved(change: Change) -> dict[str, object]:
     """What an event tells of the move itself; a request tells what was asked, not where it stands."""
+    move, before = change.move, change.job.position
     if move.event is EventType.REQUESTED:
         return {}
-    return {"state": str(move.target), "reason": move.reason, "wait_seconds": move.wait_seconds}
+    moved: dict[str, object] = {"state": str(move.target), "reason": move.reason, "wait_seconds": move.wait_seconds}
+    if move.losses == 0:
+        return moved
+    return moved | {"losses": before.losses + move.losses, "crash_limit": before.crash_limit}

@@ -105,10 +105,16 @@ class JobReleased(RunData):
 
 
 class JobLost(RunData):
-    """The run's holder is gone; the job runs again."""
+    """The run's holder, or what ran it for its holder, is gone; the job runs again."""
 
     state: Literal[State.READY] = State.READY
     epoch: int
+    losses: int
+    """How many there were, this one included."""
+    crash_limit: int
+    """How many losses the contract allows: the one that reaches it is the last."""
+    note: str | None = None
+    """How its holder found it, where its holder is the one who tells."""
 
 
 class JobCompleted(RunData):
@@ -143,12 +149,16 @@ class JobFailed(RunData):
     """How many there were, this one included."""
     attempts: int | None = None
     """How many failures the contract allows: the one that reaches it is the last."""
+    losses: int | None = None
+    """How many there were, where it is a loss that ends the job."""
+    crash_limit: int | None = None
+    """How many losses the contract allows."""
     backoff: dict[str, Any] | None = None
     """The contract's waits between tries."""
     wait_seconds: float | None = None
     """Until the next try; absent where it may begin at once, and where there is none."""
     note: str | None = None
-    """Why it was given back, in the holder's words, where it may not run again."""
+    """Why it was given back or how it was lost, in the holder's words, where it may not run again."""
 
 
 class JobBlocked(RunData):
@@ -201,7 +211,7 @@ class JobRedacted(EventData):
 
     tombstone: str
     parts: tuple[str, ...]
-    """What was removed: payload, checkpoint, output, error, late, events."""
+    """What was removed: payload, checkpoint, output, error, log, late, events."""
     digest: str
     """Of all texts that are gone."""
     note: str

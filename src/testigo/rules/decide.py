@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from testigo.errors import StateConflict
-from testigo.rules.outcomes import Block, Degrade, Fail, Outcome, Release, Succeed, Yield
+from testigo.rules.outcomes import Block, Degrade, Fail, Lose, Outcome, Release, Succeed, Yield
 from testigo.rules.retries import Backoff, Budget, Exhausted, Spent, after_failure, after_loss, exhausted
 from testigo.rules.states import LEASED, TERMINAL, State
 from testigo.rules.text import tidy
@@ -187,6 +187,8 @@ def settle(position: Position, outcome: Outcome, *, draw: float, now: datetime) 
         case Release():
             keeps = position.has_checkpoint or outcome.checkpoint is not None
             return _give_back(position, Command.RELEASE, keeps=keeps, now=now)
+        case Lose():
+            return _lose(position, Command.LOSE, now=now)
         case _:
             assert_never(outcome)
 
@@ -196,17 +198,9 @@ def expire(position: Position, *, now: datetime) -> Move:
 
     What was running is a loss; at the crash limit it ends. What was only leased returns unharmed.
     """
-    if position.state is State.CANCELLING:
-        return _move(position, Command.EXPIRE, [(Command.EXPIRE, State.CANCELLED)], reason="cancelled")
     if position.state is State.LEASED:
         return _move(position, Command.EXPIRE, [(Command.EXPIRE, State.READY)])
-    spent = replace(position.spent, losses=position.losses + 1)
-    after = after_loss(position.budget, spent, now=now)
-    if isinstance(after, Exhausted):
-        ended = [(Command.EXPIRE, State.PERMANENT_FAILURE)]
-        return _move(position, Command.EXPIRE, ended, losses=1, reason=str(after.reason))
-    again = [(Command.EXPIRE, State.RETRY_WAITING), (Command.PROMOTE, State.READY)]
-    return _move(position, Command.EXPIRE, again, losses=1)
+    return _lose(position, Command.EXPIRE, now=now)
 
 
 def retire(position: Position, reason: str) -> Move:
@@ -263,6 +257,17 @@ def _fail(position: Position, outcome: Fail, *, draw: float, now: datetime) -> M
     if after.wait_seconds > 0:
         return _move(position, Command.FAIL, steps, failures=1, wait_seconds=after.wait_seconds)
     return _move(position, Command.FAIL, [*steps, (Command.PROMOTE, State.READY)], failures=1)
+
+
+def _lose(position: Position, command: Command, *, now: datetime) -> Move:
+    if position.state is State.CANCELLING:
+        return _move(position, command, [(command, State.CANCELLED)], reason="cancelled")
+    spent = replace(position.spent, losses=position.losses + 1)
+    after = after_loss(position.budget, spent, now=now)
+    if isinstance(after, Exhausted):
+        ended = [(command, State.PERMANENT_FAILURE)]
+        return _move(position, command, ended, losses=1, reason=str(after.reason))
+    return _move(position, command, [(command, State.RETRY_WAITING), (Command.PROMOTE, State.READY)], losses=1)
 
 
 def _give_back(position: Position, command: Command, *, keeps: bool, now: datetime) -> Move:

@@ -18,10 +18,12 @@ from testigo.errors import Invalid
 from testigo.settings import LIMITS
 
 __all__ = [
+    "amount",
     "cost",
     "fence",
     "flag",
     "identifier",
+    "is_id",
     "key",
     "member",
     "moment",
@@ -29,6 +31,7 @@ __all__ = [
     "name",
     "seconds",
     "sequence",
+    "trace",
     "whole",
 ]
 
@@ -42,6 +45,7 @@ BIGINT_MAX = 2**63 - 1
 _UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_TRACE = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-[!-~]+)?")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
@@ -117,6 +121,14 @@ def cost(value: object, *, field: str) -> None:
         raise Invalid("the cost is out of range", field=field, limit=f"0 to {LIMITS.cost_max:g}")
 
 
+def amount(value: object, *, field: str) -> None:
+    """How much of something there is, in whatever unit: a finite number from 0 to 1e18."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Invalid(f"a number is needed, not {_kind(value)}", field=field)
+    if not 0 <= value <= LIMITS.amount_max:
+        raise Invalid("the number is out of range", field=field, limit=f"0 to {LIMITS.amount_max:g}")
+
+
 def flag(value: object, *, field: str) -> None:
     """True or False, and nothing that passes for one of them."""
     if not isinstance(value, bool):
@@ -138,15 +150,18 @@ def identifier(value: object, *, field: str) -> UUID:
         return value
     if isinstance(value, str) and _UUID.fullmatch(value):
         return UUID(value)
-    raise Invalid(f"a UUID is needed, not {_kind(value)}", field=field, limit="36 characters, 8-4-4-4-12")
+    raise Invalid(_no_id(value), field=field, limit="36 characters, 8-4-4-4-12")
+
+
+def is_id(value: object) -> bool:
+    """Whether this is an id as testigo writes it: the text of a UUID in lower case."""
+    return isinstance(value, str) and _ID.fullmatch(value) is not None
 
 
 def must_be_id(value: object, *, field: str) -> None:
-    """An id as testigo writes it: the text of a UUID in lower case, by which rows and answers are matched."""
-    if not isinstance(value, str) or not _ID.fullmatch(value):
-        raise Invalid(
-            f"an id is needed, not {_kind(value)}", field=field, limit="36 characters, 8-4-4-4-12, lower case"
-        )
+    """An id as testigo writes it, by which rows and answers are matched."""
+    if not is_id(value):
+        raise Invalid(_no_id(value), field=field, limit="36 characters, 8-4-4-4-12, lower case")
 
 
 def fence(job_id: object, lease_id: object, epoch: object, *, field: str) -> None:
@@ -162,6 +177,18 @@ def sequence(value: object, *, field: str, most: int) -> None:
         raise Invalid(f"a tuple is needed, not {_kind(value)}", field=field)
     if len(value) > most:
         raise Invalid(f"it holds {len(value)} values", field=field, limit=f"{most} values")
+
+
+def trace(value: object, *, field: str) -> None:
+    """A W3C traceparent, such as `00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01`, of at most 512 bytes."""
+    if not isinstance(value, str) or len(value) > LIMITS.trace_bytes_max or not _TRACE.fullmatch(value):
+        raise Invalid(
+            f"a W3C traceparent is needed, not {_kind(value)}"
+            if not isinstance(value, str)
+            else "it is no traceparent",
+            field=field,
+            limit=f"version-trace-span-flags in lower-case hexadecimal, {LIMITS.trace_bytes_max} bytes",
+        )
 
 
 def member(value: object, among: type[Member], *, field: str) -> Member:
@@ -186,6 +213,10 @@ def _line(value: object, field: str) -> str:
     if value != value.strip():
         raise Invalid("it begins or ends with white space", field=field)
     return str.__str__(value)
+
+
+def _no_id(value: object) -> str:
+    return f"{value[:40]!r} is no id" if isinstance(value, str) else f"an id is needed, not {_kind(value)}"
 
 
 def _kind(value: object) -> str:

@@ -42,6 +42,8 @@ class Command(StrEnum):
     """Its holder lets others go first, and saves where it stands."""
     RELEASE = "release"
     """Its holder gives it back, as on a drain."""
+    LOSE = "lose"
+    """Its holder reports that what ran it is gone."""
     EXPIRE = "expire"
     """Its holder is gone, and a sweep takes it back."""
     RETIRE = "retire"
@@ -128,6 +130,9 @@ TRANSITIONS: tuple[Transition, ...] = (
     Transition(_S.CANCELLING, _C.BLOCK, _S.CANCELLED, _E.CANCELLED, leased=True),
     Transition(_S.CANCELLING, _C.YIELD, _S.CANCELLED, _E.CANCELLED, leased=True),
     Transition(_S.CANCELLING, _C.RELEASE, _S.CANCELLED, _E.CANCELLED, leased=True),
+    Transition(_S.RUNNING, _C.LOSE, _S.RETRY_WAITING, _E.LOST, leased=True),
+    Transition(_S.RUNNING, _C.LOSE, _S.PERMANENT_FAILURE, _E.FAILED, leased=True),
+    Transition(_S.CANCELLING, _C.LOSE, _S.CANCELLED, _E.CANCELLED, leased=True),
     # the lease died
     Transition(_S.LEASED, _C.EXPIRE, _S.READY, _E.RELEASED),
     Transition(_S.RUNNING, _C.EXPIRE, _S.RETRY_WAITING, _E.LOST),

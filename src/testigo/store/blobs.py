@@ -26,11 +26,18 @@ from testigo.errors import BlobCorrupt, BlobsUnusable, Invalid, NotFound
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-__all__ = ["Blob", "BlobStore"]
+__all__ = ["BLOBS_VARIABLE", "Blob", "BlobStore", "blobs_directory"]
 
+BLOBS_VARIABLE = "TESTIGO_BLOBS"
 CHUNK_BYTES = 256 * 1024
 
 _DIGEST = re.compile(r"sha256:([0-9a-f]{2})([0-9a-f]{62})")
+
+
+def blobs_directory(beside: Path) -> Path:
+    """The folder of blobs: what `TESTIGO_BLOBS` names, else `blobs` among the installation's own files."""
+    named = os.environ.get(BLOBS_VARIABLE)
+    return Path(named) if named else beside / "blobs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +119,15 @@ class BlobStore:
                 target.write(chunk)
                 copied += len(chunk)
         return copied
+
+    def digests(self) -> Iterator[str]:
+        """What is there, in order of the digests: of each folder, what it held when it was come to."""
+        with _usable(self._directory):
+            for folder in sorted(self._kept.iterdir()) if self._kept.exists() else ():
+                for path in sorted(folder.iterdir()):
+                    digest = f"sha256:{folder.name}{path.name}"
+                    if _DIGEST.fullmatch(digest):
+                        yield digest
 
     def exists(self, digest: str) -> bool:
         """Whether there is such a blob, sound or not."""

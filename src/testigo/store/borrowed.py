@@ -9,16 +9,18 @@ when it is garbage. So no pool ever holds one here and no dialect looks: the `Co
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import psycopg
 from psycopg.rows import TupleRow, tuple_row
 from sqlalchemy import Connection, Engine, NullPool, PoolProxiedConnection, create_engine
 from sqlalchemy.dialects.postgresql.psycopg import AsyncAdapt_psycopg_connection
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from testigo.store.refusals import refused
 from testigo.store.sql import SCHEMA_OPTION
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 __all__ = ["borrow", "borrow_async"]
 
@@ -34,6 +36,8 @@ def borrow(connection: psycopg.Connection[Any], schema: str) -> Connection:
 
 def borrow_async(connection: psycopg.AsyncConnection[Any], schema: str) -> AsyncConnection:
     """The same over an asynchronous connection; a command runs on it through `run_sync`."""
+    from sqlalchemy.ext.asyncio import AsyncConnection
+
     engine = _async_engine()
     shown: Any = _Psycopg(connection, _AsyncCursor)
     adapted = AsyncAdapt_psycopg_connection(engine.dialect.loaded_dbapi, shown)
@@ -126,6 +130,8 @@ def _engine() -> Engine:
 
 @lru_cache(maxsize=1)
 def _async_engine() -> AsyncEngine:
+    from sqlalchemy.ext.asyncio import create_async_engine
+
     return create_async_engine("postgresql+psycopg://", creator=_never, poolclass=NullPool, hide_parameters=True)
 
 

@@ -2,22 +2,34 @@
 
 A command of one statement is sent in autocommit: no transaction of ours holds a lock while somebody
 thinks (spec P-10). Any other runs in a transaction with time limits on waiting and on idling.
+An answer that has `wakes` names with them the streams whose listeners should look again once it is
+committed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 
 from testigo.settings import STORE
 from testigo.store.sql import Statement
 
-__all__ = ["Waking", "bounded", "is_single_statement", "keeping_lock_timeout", "savepoint", "single_statement"]
+__all__ = [
+    "AUTOCOMMIT_OPTION",
+    "bounded",
+    "is_single_statement",
+    "keeping_lock_timeout",
+    "savepoint",
+    "single_statement",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+AUTOCOMMIT_OPTION = "testigo_autocommit"
+"""Set on our own connections, whose engine opens them in autocommit."""
 
 _MARK = "__testigo_single_statement__"
 
@@ -31,16 +43,6 @@ _BOUND = Statement(
 _LOCK_TIMEOUT = Statement("SELECT current_setting('lock_timeout') AS lock_timeout")
 
 _RESTORE = Statement("SELECT set_config('lock_timeout', :lock_timeout, true)")
-
-
-@runtime_checkable
-class Waking(Protocol):
-    """An answer that names streams whose listeners should look again once it is committed."""
-
-    @property
-    def wakes(self) -> tuple[str, ...]:
-        """The streams."""
-        ...
 
 
 def single_statement(command: F) -> F:
@@ -86,4 +88,5 @@ def savepoint(c: Connection) -> Iterator[None]:
 
 def is_autocommit(c: Connection) -> bool:
     """Whether each statement on this connection commits by itself."""
-    return c.get_execution_options().get("isolation_level") == "AUTOCOMMIT"
+    options = c.get_execution_options()
+    return bool(options.get(AUTOCOMMIT_OPTION)) or options.get("isolation_level") == "AUTOCOMMIT"

@@ -198,9 +198,9 @@ def _kind(connection: object, kinds: _Kinds) -> Callable[..., Any]:
             return kinds[name]
     for name in classes:
         if name in _ASYNC:
-            raise refused(f"A {name} is asynchronous.", "Await run_within_async with it.")
+            raise refused(f"A {name} is asynchronous.", "Await run_within_async, or submit_async, with it.")
         if name in _SYNC:
-            raise refused(f"A {name} is synchronous.", "Call run_within with it.")
+            raise refused(f"A {name} is synchronous.", "Call run_within, or submit, with it.")
     raise refused(f"A {classes[0]} is not a connection that is known.", _REMEDIES.get(classes[0].split(".")[0]))
 
 

@@ -8,7 +8,6 @@ receipt decides what became of it (spec P-01 to P-03).
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import random
 import threading
@@ -23,18 +22,22 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from testigo.errors import AuthorityUnavailable, Busy, KeyBusy
 from testigo.settings import STORE
-from testigo.store.command import Waking, bounded, is_single_statement
+from testigo.store.backends import Backend, Backends
+from testigo.store.command import AUTOCOMMIT_OPTION, bounded, is_single_statement
 from testigo.store.embedded import EmbeddedServer
 from testigo.store.engines import async_engine, sync_engine
 from testigo.store.failures import (
     is_connection_lost,
     is_lock_timeout,
+    is_out_of_room,
     is_pool_exhausted,
     is_retryable,
     reason_of,
 )
 from testigo.store.hear import Listener
-from testigo.store.schema import check_name, check_schema, migrate
+from testigo.store.log import log
+from testigo.store.replication import DOUBT_OPTION
+from testigo.store.schema import check_name, check_schema, is_installed, migrate
 from testigo.store.urls import embedded_directory, server_url
 from testigo.store.wake import Waker
 
@@ -47,7 +50,7 @@ __all__ = ["AsyncDatabase", "Database"]
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_log = logging.getLogger("testigo.store")
+_MAKE_ROOM = "Give the server's machine more disk or memory; the command did nothing and may be sent again unchanged."
 
 
 class _Installation:
@@ -85,22 +88,26 @@ class _Installation:
         with self._starting:
             if self._server is None:
                 self._server = EmbeddedServer.use(self.embedded_directory)
-                _log.info("using the embedded database in %s", self.embedded_directory)
+                log.info("using the embedded database in %s", self.embedded_directory)
             return server_url(self._server.url)
 
     def _ready(self) -> URL:
-        """Locate the database; an embedded one is ours alone, so it is migrated as well."""
+        """Locate the database; an embedded one is ours alone, so it is migrated as well.
+
+        Under another name than the usual one it is only brought up to date: a slip in the name makes no installation.
+        """
         url = self._locate()
-        if self.embedded_directory is not None:
+        if self.embedded_directory is not None and (self.schema == STORE.schema or is_installed(url, self.schema)):
             migrate(url, self.schema)
         return url
 
     def _woken(self, answer: object) -> None:
-        if isinstance(answer, Waking) and answer.wakes:
+        wakes: tuple[str, ...] = getattr(answer, "wakes", ())
+        if wakes:
             with self._starting:
                 if self._waker is None:
                     self._waker = Waker(self._locate(), self.schema)
-            self._waker.wake(answer.wakes)
+            self._waker.wake(wakes)
 
     def _stop(self) -> None:
         with self._starting:
@@ -127,13 +134,14 @@ class Database(_Installation):
     """
 
     _engine: Engine | None = None
+    _backends: Backends | None = None
 
     def run(self, command: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run a command in a transaction of its own and return its receipt.
 
         Raises what the command raises, `KeyBusy` when a lock was waited for in vain, `Busy` when
-        every connection was in use for too long, and `AuthorityUnavailable` when every try failed on
-        the way (spec P-01, P-03).
+        every connection was in use for too long or the server is out of disk or memory, and
+        `AuthorityUnavailable` when every try failed on the way (spec P-01, P-03).
         """
         tried = 0
         while True:
@@ -147,6 +155,20 @@ class Database(_Installation):
                 self._woken(answer)
                 return answer
             time.sleep(seconds)
+
+    def backends(self) -> tuple[Backend, ...]:
+        """The server's processes behind the connections that are open now, where no pooler hides them."""
+        return self._backends.all() if self._backends else ()
+
+    def hang_up(self, after_seconds: float = 0.0) -> int:
+        """End any wait for an answer that has lasted so long; what was asked is sent again, on another connection.
+
+        Returns how many connections were given up.
+
+        For a caller who gave up hope: something between here and the server may swallow what is said and
+        still be polite enough to acknowledge it, and then no time limit of a network ends the wait.
+        """
+        return self._backends.cut(after_seconds) if self._backends is not None else 0
 
     def close(self) -> None:
         """Close every connection; leave the embedded server, which the last user stops."""
@@ -166,6 +188,7 @@ class Database(_Installation):
         with self._starting:
             if self._engine is None:
                 engine = sync_engine(self._ready(), schema=self.schema, pool_size=self.pool_size)
+                self._backends = Backends(engine)
                 try:
                     with engine.connect() as c:
                         check_schema(c)
@@ -238,10 +261,15 @@ class AsyncDatabase(_Installation):
 def _send(c: Connection, command: Callable[Concatenate[Connection, P], R], /, *args: P.args, **kwargs: P.kwargs) -> R:
     try:
         if is_single_statement(command):
-            return command(c.execution_options(isolation_level="AUTOCOMMIT"), *args, **kwargs)
-        with c.begin():
-            bounded(c)
-            return command(c, *args, **kwargs)
+            answer = command(c, *args, **kwargs)
+        else:
+            c.execution_options(isolation_level="READ COMMITTED", **{AUTOCOMMIT_OPTION: False})
+            with c.begin():
+                bounded(c)
+                answer = command(c, *args, **kwargs)
+        if doubt := c.get_execution_options()[DOUBT_OPTION]:
+            doubt.resolve(c)
+        return answer
     except Exception as error:
         if is_connection_lost(error):
             _distrust(c)
@@ -266,9 +294,11 @@ def _pause(error: Exception, tried: int) -> float:
         raise KeyBusy("A lock that the command needs was not freed in time.") from error
     if is_pool_exhausted(error):
         raise Busy("No connection became free in time; nothing was sent.") from error
+    if is_out_of_room(error):
+        raise Busy(f"The database has no room: {reason_of(error)}.", remedy=_MAKE_ROOM) from error
     if not is_retryable(error):
         raise error
     if tried >= STORE.tries:
         raise AuthorityUnavailable(f"The database failed {tried} tries: {reason_of(error)}.") from error
-    _log.info("the command is sent again (try %d): %s", tried + 1, reason_of(error))
+    log.info("the command is sent again (try %d): %s", tried + 1, reason_of(error))
     return random.uniform(0, min(STORE.retry_cap_seconds, STORE.retry_first_seconds * 2**tried))

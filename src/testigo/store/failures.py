@@ -12,10 +12,13 @@ import psycopg
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from testigo.store.replication import UnreplicatedError
+
 __all__ = [
     "constraint_of",
     "is_connection_lost",
     "is_lock_timeout",
+    "is_out_of_room",
     "is_pool_exhausted",
     "is_retryable",
     "is_undefined_table",
@@ -24,6 +27,7 @@ __all__ = [
 ]
 
 _SERIALISATION = frozenset({"40001", "40P01"})
+_NO_ROOM = frozenset({"53000", "53100", "53200", "53400"})
 _SHUTDOWN = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03", "53300"})
 
 
@@ -31,9 +35,9 @@ def is_retryable(error: BaseException) -> bool:
     """Whether the same command, sent whole and unchanged, may succeed (spec P-01).
 
     Serialisation failures and deadlocks were rolled back; a lost connection leaves it open whether
-    the command was committed, and its receipt decides (spec P-03).
+    the command was committed, and so does one that no standby may have; its receipt decides (spec P-03).
     """
-    return sqlstate_of(error) in _SERIALISATION or is_connection_lost(error)
+    return sqlstate_of(error) in _SERIALISATION or is_connection_lost(error) or isinstance(error, UnreplicatedError)
 
 
 def is_connection_lost(error: BaseException) -> bool:
@@ -49,6 +53,11 @@ def is_connection_lost(error: BaseException) -> bool:
 def is_lock_timeout(error: BaseException) -> bool:
     """Whether a wait for a lock took longer than its lock_timeout."""
     return sqlstate_of(error) == "55P03"
+
+
+def is_out_of_room(error: BaseException) -> bool:
+    """Whether the server had no disk, memory or other room for the command, which it therefore undid."""
+    return sqlstate_of(error) in _NO_ROOM
 
 
 def is_pool_exhausted(error: BaseException) -> bool:

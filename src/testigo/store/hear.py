@@ -7,7 +7,6 @@ and nothing else.
 
 from __future__ import annotations
 
-import logging
 import os
 import random
 import socket
@@ -20,11 +19,10 @@ from psycopg import sql
 from sqlalchemy import URL
 
 from testigo.settings import STORE
+from testigo.store.log import log
 from testigo.store.wake import channel, connect
 
 __all__ = ["Listener"]
-
-_log = logging.getLogger("testigo.store")
 
 Woken = Callable[[], object]
 """What a subscriber has called, from the listener's thread: it returns at once and says nothing."""
@@ -73,11 +71,12 @@ class Listener:
             try:
                 with self._connected() as connection:
                     if _is_pooled(connection):
-                        _log.info("a pooler stands before the database: nothing is listened to, polling goes on")
+                        log.info("a pooler stands before the database: nothing is listened to, polling goes on")
                         return
                     self._hear(connection)
             except Exception as error:  # whatever it is, the next connection may be better
-                _log.info("listening failed, polling goes on: %s", type(error).__name__)
+                if not self._closing.is_set():
+                    log.info("listening failed, polling goes on: %s", type(error).__name__)
             finally:
                 self._hears = False
             self._closing.wait(random.uniform(0.5, 1.0) * STORE.poll_seconds)
@@ -130,7 +129,7 @@ class Listener:
             try:
                 woken()
             except Exception:
-                _log.exception("a subscriber failed to be woken")
+                log.exception("a subscriber failed to be woken")
 
 
 def _is_pooled(connection: psycopg.Connection) -> bool:

@@ -15,11 +15,13 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
+import psycopg
+from psycopg import AsyncRawCursor, RawCursor
 from sqlalchemy import Connection, Row, text
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.sql.elements import TextClause
 
-__all__ = ["Statement", "array", "schema_of"]
+__all__ = ["Statement", "array", "id_array", "schema_of"]
 
 SCHEMA_OPTION = "testigo_schema"
 PREPARE_OPTION = "testigo_prepare"
@@ -54,12 +56,14 @@ class Statement:
         ours the statement is prepared. So each has to keep a good plan while its tables grow from
         nothing (decision record 0011), which `tests/store/test_plans.py` shows.
         """
-        if c.dialect.driver == "asyncpg":
-            return [tuple(row) for row in self.rows(c, **parameters)]
-        cursor: Any = c.connection.cursor()
+        if not isinstance(c.connection.driver_connection, psycopg.Connection | psycopg.AsyncConnection):
+            return [tuple(row) for row in self.rows(c, **parameters)]  # asyncpg's, or one that is borrowed
+        sql, names = _driver_sql(self.sql, schema_of(c))
+        values = [parameters[name] for name in names]
+        cursor = _raw_cursor(c)
         try:
             with _prepared(c):
-                cursor.execute(_driver_sql(self.sql, schema_of(c)), _parameters(c, parameters))
+                cursor.execute(sql, [array(value) if isinstance(value, list | tuple) else value for value in values])
             return list(cursor.fetchall())
         finally:
             cursor.close()
@@ -89,6 +93,11 @@ def array(values: Sequence[object]) -> str:
     return "{" + ",".join([_element(value) for value in values]) + "}"
 
 
+def id_array(ids: Sequence[str]) -> str:
+    """The array literal of ids that were checked: nothing in them needs a second look."""
+    return '{"' + '","'.join(ids) + '"}' if ids else "{}"
+
+
 def _element(value: object) -> str:
     if isinstance(value, str):
         if "\\" in value or '"' in value:
@@ -99,6 +108,17 @@ def _element(value: object) -> str:
     if isinstance(value, datetime):
         return f'"{value.isoformat()}"'
     return str(value)
+
+
+def _raw_cursor(c: Connection) -> Any:
+    """The driver's cursor that takes a statement with $1 as it is: to parse one costs more than to send it."""
+    driver: Any = c.connection.driver_connection
+    factory = driver.cursor_factory
+    driver.cursor_factory = RawCursor if isinstance(driver, psycopg.Connection) else AsyncRawCursor
+    try:
+        return c.connection.cursor()
+    finally:
+        driver.cursor_factory = factory
 
 
 @contextmanager
@@ -129,10 +149,12 @@ def _clause(sql: str, schema: str) -> TextClause:
 
 
 @lru_cache(maxsize=64)
-def _driver_sql(sql: str, schema: str) -> str:
-    return str(_clause(sql, schema).compile(dialect=PGDialect_psycopg()))
+def _driver_sql(sql: str, schema: str) -> tuple[str, tuple[str, ...]]:
+    """The statement with $1, $2 …, and the names of these parameters."""
+    compiled = _clause(sql, schema).compile(dialect=PGDialect_psycopg(paramstyle="numeric_dollar"))
+    return str(compiled), tuple(compiled.positiontup or ())
 
 
 def _packed(sql: str) -> str:
-    """The statement without its layout: psycopg remembers how to send only what is under 4,096 bytes."""
+    """The statement without its layout, which the server would read as well."""
     return " ".join(sql.split())

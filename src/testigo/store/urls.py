@@ -14,7 +14,7 @@ from sqlalchemy.exc import ArgumentError
 from testigo.errors import Invalid
 from testigo.store.embedded import default_directory
 
-__all__ = ["embedded_directory", "server_url"]
+__all__ = ["embedded_directory", "own_directory", "server_url", "shown"]
 
 
 def embedded_directory(url: object) -> Path | None:
@@ -38,6 +38,14 @@ def embedded_directory(url: object) -> Path | None:
         ) from None
 
 
+def own_directory(url: str) -> Path:
+    """Where an installation's own files lie, its keys and blobs, unless a variable says otherwise.
+
+    It is the directory of the embedded server; `.testigo` of the nearest project for a server elsewhere.
+    """
+    return embedded_directory(url) or default_directory(Path.cwd())
+
+
 def server_url(url: URL | str) -> URL:
     """The URL of a server, as SQLAlchemy takes it to reach it through psycopg.
 
@@ -52,6 +60,16 @@ def server_url(url: URL | str) -> URL:
             remedy="In a name or password write @ as %40, / as %2F, : as %3A and % as %25.",
         )
     return _credentials_in_place(parsed).set(drivername="postgresql+psycopg")
+
+
+def shown(url: str) -> str:
+    """An installation as it may be told of: no password, and nothing else that may be secret. Raises as both do."""
+    directory = embedded_directory(url)
+    if directory is not None:
+        return f"the embedded server in {directory}"
+    parsed = server_url(url)
+    query = {name: value for name, value in parsed.query.items() if name in ("host", "port")}
+    return parsed.set(drivername="postgresql", query=query).render_as_string(hide_password=True)
 
 
 def _parsed(url: URL | str) -> URL | None:

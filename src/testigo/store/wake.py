@@ -8,7 +8,6 @@ Whoever listens is in `hear`.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Iterable
 from typing import Any
@@ -18,10 +17,9 @@ from sqlalchemy import URL
 
 from testigo.settings import STORE
 from testigo.store.engines import keepalive
+from testigo.store.log import log
 
 __all__ = ["Waker", "channel", "connect"]
-
-_log = logging.getLogger("testigo.store")
 
 _NOTIFY = "SELECT pg_notify(%s, name) FROM unnest(%s::text[]) AS name"
 _NAME_BYTES_MAX = 7_999
@@ -86,7 +84,7 @@ class Waker:
                 self._connection = connect(self._url)
             self._connection.execute(_NOTIFY, (self._channel, due))
         except (psycopg.Error, OSError) as error:
-            _log.info("wake-ups were not sent, polling finds the work: %s", type(error).__name__)
+            log.info("wake-ups were not sent, polling finds the work: %s", type(error).__name__)
             self._hang_up()
             return False
         return True

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 
 from testigo.authority.actions import JobId
 from testigo.rules.states import State
 
-__all__ = ["Code", "Explanation", "Finding"]
+__all__ = ["Code", "Explanation", "Finding", "in_utc"]
 
 
 class Code(StrEnum):
@@ -80,3 +80,8 @@ class Explanation:
     facts: Mapping[str, object]
     until: datetime | None
     blockers: tuple[Finding, ...]
+
+
+def in_utc(at: datetime) -> str:
+    """A time as the words of a finding have it, to the second."""
+    return at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from testigo.authority.actions import JobId
 from testigo.authority.jobs import position_of
-from testigo.authority.read.details import no_job
+from testigo.authority.read.missing import no_job
 from testigo.rules.decide import Position, is_fit
 from testigo.rules.states import State
 from testigo.settings import LIMITS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from testigo.authority.explain.findings import Code, Finding
+from testigo.authority.explain.findings import Code, Finding, in_utc
 from testigo.authority.explain.seen import Seen
 from testigo.rules.states import State
 
@@ -101,4 +101,4 @@ def _facts(seen: Seen) -> dict[str, object]:
 
 
 def _at(moment: datetime | None) -> str:
-    return "a time that is not known" if moment is None else moment.isoformat(timespec="seconds")
+    return "a time that is not known" if moment is None else in_utc(moment)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from testigo.authority.explain.findings import Code, Finding
+from testigo.authority.explain.findings import Code, Finding, in_utc
 from testigo.authority.explain.seen import Seen
 from testigo.authority.read.pages import counted
 from testigo.rules.states import State
@@ -82,7 +82,7 @@ def _retry(seen: Seen) -> Finding:
     code, message = seen.error.get("code"), seen.error.get("message")
     facts = {"failures": position.failures, "attempts": position.attempts, "code": code, "message": message}
     why = f"It failed with {code}" if code else "It came back"
-    text = _time(seen, f"{why} and waits for try {position.failures + 1} of {position.attempts}")
+    text = _time(seen, f"{why} and waits for the time of try {position.failures + 1} of {position.attempts}")
     return Finding(Code.RETRY, text, facts, seen.due_at)
 
 
@@ -90,7 +90,7 @@ def _time(seen: Seen, what: str) -> str:
     assert seen.due_at is not None
     if seen.due_at <= seen.now:
         return f"{what}, which has come; the next promotion makes it ready."
-    return f"{what}, {seen.due_at.isoformat(timespec='seconds')}."
+    return f"{what}, {in_utc(seen.due_at)}."
 
 
 def _parents(seen: Seen) -> Iterator[Finding]:

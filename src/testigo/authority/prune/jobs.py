@@ -10,16 +10,16 @@ until the last of them can go. A chain goes at once, and its key stays with the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection, Row
 
-from testigo.authority.actions import Action, new_id
+from testigo.authority.actions import Action
 from testigo.authority.prune.batches import Pruned, check
-from testigo.rules.identity import digest
+from testigo.authority.prune.burial import bury, chains_of, judge, whole
 from testigo.settings import LIMITS, RETENTION, STORE
 from testigo.store.sql import Statement
 
@@ -71,24 +71,6 @@ _LOOK = Statement(
     """
 )
 
-# Those that have no successor, each with the whole chain behind it.
-_CHAINS = Statement(
-    """
-    WITH RECURSIVE chain AS (
-        SELECT j.id AS last, j.id, j.supersedes, 1 AS n
-        FROM testigo.job j
-        WHERE j.id = ANY (CAST(:ids AS uuid[]))
-          AND NOT EXISTS (SELECT FROM testigo.successor s WHERE s.job_id = j.id)
-        UNION ALL
-        SELECT c.last, j.id, j.supersedes, c.n + 1
-        FROM chain c JOIN testigo.job j ON j.id = c.supersedes
-    )
-    SELECT CAST(last AS text) AS last, CAST(id AS text) AS id
-    FROM chain
-    ORDER BY n
-    """
-)
-
 _LOCK = Statement(
     """
     SELECT CAST(j.id AS text) AS id
@@ -96,60 +78,6 @@ _LOCK = Statement(
     WHERE j.id = ANY (CAST(:ids AS uuid[])) AND j.finished_at < CAST(:cutoff AS timestamptz)
     ORDER BY j.id
     FOR UPDATE SKIP LOCKED
-    """
-)
-
-# A sweep that holds a job's date is about to lock the job: it is let go first.
-_UNDATE = Statement(
-    """
-    DELETE FROM testigo.lapse
-    WHERE job_id IN (SELECT job_id
-                     FROM testigo.lapse
-                     WHERE job_id = ANY (CAST(:ids AS uuid[]))
-                     FOR UPDATE SKIP LOCKED)
-    """
-)
-
-# Read after the locks: whoever reprocesses a job or waits for one locks it first. The digests are of
-# the exact texts, taken where they are.
-_JUDGE = Statement(
-    """
-    SELECT CAST(j.id AS text) AS id, CAST(j.state AS text) AS state, j.finished_at, j.client, j.kind, j.key,
-           CAST(s.successor_id AS text) AS successor,
-           'sha256:' || encode(sha256(convert_to(j.payload, 'UTF8')), 'hex') AS payload,
-           'sha256:' || encode(sha256(convert_to(j.output, 'UTF8')), 'hex') AS output,
-           EXISTS (SELECT FROM testigo.edge e WHERE e.parent = j.id AND e.closed IS NULL)
-               OR EXISTS (SELECT FROM testigo.lapse l WHERE l.job_id = j.id) AS needed
-    FROM testigo.job j
-         LEFT JOIN testigo.successor s ON s.job_id = j.id
-    WHERE j.id = ANY (CAST(:ids AS uuid[]))
-    """
-)
-
-_BURY = Statement(
-    """
-    INSERT INTO testigo.tombstone (id, job_id, what, state, digest, actor, action, note, at, client, kind, key)
-    SELECT i.id, i.job_id, 'pruned', i.state, i.digest, :actor, :action, i.note, now(), s.client, s.kind, s.key
-    FROM unnest(CAST(:ids AS uuid[]), CAST(:jobs AS uuid[]), CAST(:states AS testigo.job_state[]),
-                CAST(:digests AS text[]), CAST(:notes AS text[]), CAST(:clients AS text[]), CAST(:kinds AS text[]),
-                CAST(:keys AS text[]))
-             AS i(id, job_id, state, digest, note, client, kind, key)
-         LEFT JOIN testigo.submission s
-             ON (s.client, s.kind, s.key) = (i.client, i.kind, i.key) AND s.job_id = i.job_id
-    """
-)
-
-_REMOVE = Statement(
-    """
-    WITH gone AS MATERIALIZED (
-        SELECT id FROM unnest(CAST(:ids AS uuid[])) AS gone(id)
-    ),
-    inputs AS (DELETE FROM testigo.edge WHERE child IN (SELECT id FROM gone)),
-    dependents AS (DELETE FROM testigo.edge WHERE parent IN (SELECT id FROM gone)
-                                              AND child NOT IN (SELECT id FROM gone)),
-    late AS (DELETE FROM testigo.late WHERE job_id IN (SELECT id FROM gone)),
-    successors AS (DELETE FROM testigo.successor WHERE job_id IN (SELECT id FROM gone))
-    DELETE FROM testigo.job WHERE id IN (SELECT id FROM gone)
     """
 )
 
@@ -191,41 +119,15 @@ def _id_at(moment: datetime) -> str:
 
 
 def _prune(c: Connection, ripe: Sequence[str], cutoff: datetime, days: int) -> int:
-    chains: dict[str, list[str]] = {}
-    for row in _CHAINS.rows(c, ids=ripe) if ripe else []:
-        chains.setdefault(row.last, []).append(row.id)
-    wanted = [job_id for chain in chains.values() for job_id in chain]
+    chains = chains_of(c, ripe)
+    wanted = [job_id for chain in chains for job_id in chain]
     locked = [row.id for row in _LOCK.rows(c, ids=wanted, cutoff=cutoff)] if wanted else []
     if not locked:
         return 0
-    _UNDATE.rows(c, ids=locked)
-    judged = {row.id: row for row in _JUDGE.rows(c, ids=locked)}
-    going = [members for chain in chains.values() if (members := _whole(chain, judged)) is not None]
-    if not going:
-        return 0
-    _BURY.rows(c, actor="system", action=Action("system").id, **_tombstones(going, days))
-    removed = [row.id for members in going for row in members]
-    _REMOVE.rows(c, ids=removed)
-    return len(removed)
+    judged = judge(c, locked)
+    going = [members for chain in chains if (members := whole(chain, judged)) is not None]
 
+    def note(row: Row[Any]) -> str:
+        return f"kept for {days} days after its end at {row.finished_at.isoformat()}"
 
-def _whole(chain: Sequence[str], judged: Mapping[str, Row[Any]]) -> list[Row[Any]] | None:
-    """The jobs of a chain, its last one first, or None if any of them must stay."""
-    members = [judged[job_id] for job_id in chain if job_id in judged]
-    if len(members) < len(chain) or any(row.needed for row in members) or members[0].successor is not None:
-        return None
-    return members
-
-
-def _tombstones(chains: Sequence[Sequence[Row[Any]]], days: int) -> dict[str, list[Any]]:
-    rows = [(row, members[-1] if row is members[0] else None) for members in chains for row in members]
-    return {
-        "ids": [new_id() for _ in rows],
-        "jobs": [row.id for row, _ in rows],
-        "states": [row.state for row, _ in rows],
-        "digests": [digest("pruned", {"job": row.id, "payload": row.payload, "output": row.output}) for row, _ in rows],
-        "notes": [f"kept for {days} days after its end at {row.finished_at.isoformat()}" for row, _ in rows],
-        "clients": [first and first.client for _, first in rows],
-        "kinds": [first and first.kind for _, first in rows],
-        "keys": [first and first.key for _, first in rows],
-    }
+    return len(bury(c, going, note, actor="system", action=Action("system").id))

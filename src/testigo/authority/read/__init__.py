@@ -7,25 +7,39 @@ journal.
 
 from __future__ import annotations
 
+from testigo.authority.read.counts import states
 from testigo.authority.read.details import Documents, JobView, Owner, by_key, job
+from testigo.authority.read.ends import JobEnd, end
+from testigo.authority.read.failed import Cause, Failures, causes
+from testigo.authority.read.filters import EVERY, Filter
 from testigo.authority.read.jobs import JobSummary, jobs
 from testigo.authority.read.lineage import Lineage, Related, lineage
 from testigo.authority.read.pages import Count, Cursor, Page
+from testigo.authority.read.progress import LogLineView, LogPage, LogPlace, ProgressView, log, progress
 from testigo.authority.read.queues import Pause, QueueView, paused, queues
 from testigo.authority.read.records import LateResult, ReceiptView, Tombstone, late_results, receipt, tombstones
 from testigo.authority.read.sessions import SessionState, SessionView, sessions
 
 __all__ = [
+    "EVERY",
+    "Cause",
     "Count",
     "Cursor",
     "Documents",
+    "Failures",
+    "Filter",
+    "JobEnd",
     "JobSummary",
     "JobView",
     "LateResult",
     "Lineage",
+    "LogLineView",
+    "LogPage",
+    "LogPlace",
     "Owner",
     "Page",
     "Pause",
+    "ProgressView",
     "QueueView",
     "ReceiptView",
     "Related",
@@ -33,13 +47,18 @@ __all__ = [
     "SessionView",
     "Tombstone",
     "by_key",
+    "causes",
+    "end",
     "job",
     "jobs",
     "late_results",
     "lineage",
+    "log",
     "paused",
+    "progress",
     "queues",
     "receipt",
     "sessions",
+    "states",
     "tombstones",
 ]

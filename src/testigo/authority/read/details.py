@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Row
 
 from testigo.authority.actions import JobId, SessionId
+from testigo.authority.read.missing import no_job
+from testigo.authority.read.progress import ProgressView, progress_of
 from testigo.errors import NotFound
 from testigo.rules import fields
 from testigo.rules.contract import Terms, contract_terms
@@ -19,7 +21,7 @@ from testigo.rules.states import PHASES, Phase, State
 from testigo.store.command import single_statement
 from testigo.store.sql import Statement
 
-__all__ = ["Documents", "JobView", "Owner", "by_key", "job", "no_job"]
+__all__ = ["Documents", "JobView", "Owner", "by_key", "job"]
 
 
 class Documents(NamedTuple):
@@ -49,7 +51,8 @@ class JobView:
     Sizes are of the documents as UTF-8, whether `documents` were asked for or not. `reason` is the
     stable word for why it ended or is blocked; `error` tells of the last failure by `code`, `message`
     and `detail`. `waited_seconds` are all waits between runs together. `unadmitted` says that no
-    stream has told of it yet; `successor` is the job that took its place.
+    stream has told of it yet; `successor` is the job that took its place. `trace` is the W3C traceparent
+    in which it was asked for; `progress` is what a run of it told last.
     """
 
     id: JobId
@@ -92,6 +95,8 @@ class JobView:
     checkpoint_bytes: int | None
     output_bytes: int | None
     documents: Documents | None
+    trace: str | None
+    progress: ProgressView | None
 
     @property
     def phase(self) -> Phase:
@@ -108,7 +113,8 @@ _JOB = Statement(
            j.is_parent, j.revision, j.epoch, j.failures, j.losses, j.releases, j.waited_seconds, j.cost,
            j.ready_at, j.due_at, j.started_at, j.finished_at,
            CAST(j.lease_id AS text) AS lease_id, CAST(j.session_id AS text) AS session_id, j.leased_at,
-           s.agent, s.epoch AS session_epoch, s.state AS session_state, j.limitations, j.error,
+           s.agent, s.epoch AS session_epoch, s.state AS session_state, j.limitations, j.error, j.trace,
+           p.epoch AS run, p.done, p.total, p.note, p.at, p.first_done, p.first_at,
            octet_length(j.payload) AS payload_bytes, octet_length(j.checkpoint) AS checkpoint_bytes,
            octet_length(j.output) AS output_bytes,
            CASE WHEN :documents THEN j.payload END AS payload,
@@ -118,6 +124,7 @@ _JOB = Statement(
          LEFT JOIN testigo.successor n ON n.job_id = j.id
          LEFT JOIN testigo.admission a ON a.job_id = j.id
          LEFT JOIN testigo.session s ON s.id = j.session_id
+         LEFT JOIN testigo.progress p ON p.job_id = j.id
     WHERE j.id = coalesce(CAST(:job AS uuid),
                           (SELECT k.job_id
                            FROM testigo.submission k
@@ -130,14 +137,6 @@ _HOLDER = Statement(
     SELECT CAST(job_id AS text) AS job_id
     FROM testigo.submission
     WHERE (client, kind, key) = (:client, :kind, :key)
-    """
-)
-
-_PRUNED = Statement(
-    """
-    SELECT CAST(id AS text) AS id, CAST(state AS text) AS state, at
-    FROM testigo.tombstone
-    WHERE job_id = CAST(:job AS uuid) AND what = 'pruned'
     """
 )
 
@@ -174,21 +173,6 @@ def by_key(c: Connection, client: str, kind: str, key: str, *, documents: bool =
         f"The client {client!r} has submitted no {kind!r} job under the key {key!r}.",
         field="key",
         remedy="Check client, kind and key; a key is forgotten with its job's tombstone.",
-    )
-
-
-def no_job(c: Connection, job_id: str) -> NotFound:
-    """The refusal of an id that names no job, or one that was pruned."""
-    tombstone = _PRUNED.row(c, job=job_id)
-    if tombstone is None:
-        return NotFound(f"There is no job {job_id}.", field="job")
-    return NotFound(
-        f"The job {job_id} ended as {tombstone.state} and was pruned.",
-        field="job",
-        remedy="What is left of it is its tombstone, and its events as long as its stream keeps them.",
-        tombstone=tombstone.id,
-        state=tombstone.state,
-        at=tombstone.at,
     )
 
 
@@ -238,6 +222,8 @@ def _view(row: Row[Any], *, documents: bool) -> JobView:
         checkpoint_bytes=row.checkpoint_bytes,
         output_bytes=row.output_bytes,
         documents=_documents(row) if documents else None,
+        trace=row.trace,
+        progress=progress_of(row),
     )
 
 

@@ -9,19 +9,23 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from testigo.authority.actions import JobId
+from testigo.authority.read.filters import EVERY, Filter, Source
 from testigo.authority.read.pages import FROM_NEWEST, Cursor, Listing, Page, an_id, check_limit
-from testigo.rules import fields
+from testigo.authority.read.walk import over, source_of
 from testigo.rules.states import PHASES, Phase, State
 from testigo.settings import LIMITS
 from testigo.store.command import single_statement
-from testigo.store.sql import Statement
 
 __all__ = ["JobSummary", "jobs"]
 
 
 @dataclass(frozen=True, slots=True)
 class JobSummary:
-    """A job as a listing shows it. `error_code` is the last failure's."""
+    """A job as a listing shows it.
+
+    `agent` is who owns it; `error_code` and `error_message`, cut to 200 characters, are the last failure's;
+    `successor` is the job that took its place.
+    """
 
     id: JobId
     queue: str
@@ -32,6 +36,7 @@ class JobSummary:
     key: str | None
     tags: tuple[str, ...]
     priority: int
+    revision: int
     epoch: int
     failures: int
     losses: int
@@ -40,7 +45,10 @@ class JobSummary:
     due_at: datetime | None
     started_at: datetime | None
     finished_at: datetime | None
+    agent: str | None
     error_code: str | None
+    error_message: str | None
+    successor: JobId | None
 
     @property
     def phase(self) -> Phase:
@@ -51,29 +59,21 @@ class JobSummary:
 # The walk stops at a full page, or at so many rows; in that case its last row is the mark from which
 # to go on, though it need not be wanted. What is shown of a row is fetched by its id, so that the
 # walk itself carries nothing wide.
-_LIST = Statement(
+_LIST = over(
     """
-    SELECT w.wanted, w.n, CAST(w.id AS text) AS id, j.*
-    FROM (
-        SELECT j.id, row_number() OVER (ORDER BY j.id DESC) AS n,
-               (CAST(:queue AS text) IS NULL OR j.queue = :queue)
-                   AND (CAST(:kind AS text) IS NULL OR j.kind = :kind)
-                   AND (CAST(:state AS testigo.job_state) IS NULL OR j.state = CAST(:state AS testigo.job_state))
-                   AND (CAST(:tag AS text) IS NULL OR :tag = ANY (j.tags))
-                   AND (CAST(:client AS text) IS NULL OR j.client = :client) AS wanted
-        FROM testigo.job j
-        WHERE j.id < CAST(:before AS uuid)
-        ORDER BY j.id DESC
-        LIMIT :walk
-    ) AS w
+    SELECT w.wanted, w.n, CAST(w.id AS text) AS id, j.*, s.agent, CAST(n.successor_id AS text) AS successor
+    FROM ($walk) AS w
     CROSS JOIN LATERAL (
         SELECT j.queue, j.kind, CAST(j.state AS text) AS state, j.reason, j.client, j.key, j.tags, j.priority,
-               j.epoch, j.failures, j.losses, j.attempts, j.created_at, j.due_at, j.started_at, j.finished_at,
-               CAST(j.error AS json) ->> 'code' AS error_code
+               j.revision, j.epoch, j.failures, j.losses, j.attempts, j.created_at, j.due_at, j.started_at,
+               j.finished_at, j.session_id, CAST(j.error AS json) ->> 'code' AS error_code,
+               left(CAST(j.error AS json) ->> 'message', 200) AS error_message
         FROM testigo.job j
         WHERE j.id = w.id
         OFFSET 0
     ) AS j
+    LEFT JOIN testigo.session s ON s.id = j.session_id
+    LEFT JOIN testigo.successor n ON n.job_id = w.id
     WHERE w.wanted OR w.n = :walk
     ORDER BY w.id DESC
     LIMIT :limit + 1
@@ -82,32 +82,20 @@ _LIST = Statement(
 
 
 @single_statement
-def jobs(
-    c: Connection,
-    *,
-    queue: str | None = None,
-    kind: str | None = None,
-    state: State | None = None,
-    tag: str | None = None,
-    client: str | None = None,
-    before: Cursor | None = None,
-    limit: int = 100,
-) -> Page[JobSummary]:
-    """Jobs from the newest, by their ids, that have all of what is given.
+def jobs(c: Connection, wanted: Filter = EVERY, *, before: Cursor | None = None, limit: int = 100) -> Page[JobSummary]:
+    """Jobs from the newest, by their ids, that have all of what is wanted.
 
-    Only ids are indexed for this, so one page looks at `LIMITS.walk_rows` jobs at most, whatever is
-    asked for: see `Page.complete`. Raises `Invalid`, and `CursorInvalid` for the cursor of another
-    listing, or of the same with other filters.
+    One page looks at `LIMITS.walk_rows` jobs at most, whatever is asked for: see `Page.complete`. By an index of
+    its own it finds what failed for good or is blocked, what is owned, and what may be claimed or waits for its
+    time as long as that is not more. Raises `Invalid`, and `CursorInvalid` for the cursor of another listing, or
+    of the same with another filter.
     """
     check_limit(limit)
-    asked = {"queue": queue, "kind": kind, "tag": tag, "client": client}
-    for name, value in asked.items():
-        if value is not None:
-            fields.name(value, field=name)
-    wanted = asked | {"state": None if state is None else fields.member(state, State, field="state")}
-    listing = Listing("jobs", tuple(wanted.values()), (an_id,))
+    listing = Listing("jobs", (wanted,), (an_id,))
     (start,) = listing.position(before, FROM_NEWEST)
-    rows = _LIST.rows(c, **wanted, before=start, walk=LIMITS.walk_rows, limit=limit)
+    source = source_of(c, wanted, LIMITS.walk_rows)
+    asked = {**wanted.parameters(), **wanted.sets()} if source is Source.FEW else wanted.parameters()
+    rows = _LIST[source].rows(c, **asked, before=start, walk=LIMITS.walk_rows, limit=limit)
     found = [(_summary(row), (row.id,)) for row in rows if row.wanted]
     mark = (rows[-1].id,) if rows and rows[-1].n == LIMITS.walk_rows else None
     return listing.page(found, limit, mark)
@@ -124,6 +112,7 @@ def _summary(row: Row[Any]) -> JobSummary:
         key=row.key,
         tags=tuple(row.tags or ()),
         priority=row.priority,
+        revision=row.revision,
         epoch=row.epoch,
         failures=row.failures,
         losses=row.losses,
@@ -132,5 +121,8 @@ def _summary(row: Row[Any]) -> JobSummary:
         due_at=row.due_at,
         started_at=row.started_at,
         finished_at=row.finished_at,
+        agent=row.agent,
         error_code=row.error_code,
+        error_message=row.error_message,
+        successor=None if row.successor is None else JobId(row.successor),
     )

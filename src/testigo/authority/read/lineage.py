@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Row
 
 from testigo.authority.actions import JobId
-from testigo.authority.read.details import no_job
+from testigo.authority.read.missing import no_job
 from testigo.authority.read.pages import check_limit
 from testigo.rules import fields
 from testigo.rules.decide import Policy

@@ -6,6 +6,7 @@ from what was set or paused, and from the sessions that serve it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -14,11 +15,13 @@ from sqlalchemy import Connection, Row
 
 from testigo.authority.pause import Scope
 from testigo.authority.read.pages import Count, Cursor, Listing, Page, a_name, check_limit, counted
+from testigo.errors import NotFound
+from testigo.rules import fields
 from testigo.settings import LIMITS
 from testigo.store.command import single_statement
-from testigo.store.sql import Statement
+from testigo.store.sql import Statement, array
 
-__all__ = ["Pause", "QueueView", "paused", "queues"]
+__all__ = ["Pause", "QueueView", "oldest_ready", "paused", "queue", "queues"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,7 @@ _QUEUES = Statement(
     shown AS MATERIALIZED (
         SELECT name
         FROM known
-        WHERE name > :after COLLATE "C"
+        WHERE name > :after COLLATE "C" AND (CAST(:only AS text) IS NULL OR name = :only)
         ORDER BY name COLLATE "C"
         LIMIT :limit + 1
     )
@@ -120,6 +123,37 @@ _QUEUES = Statement(
     """
 )
 
+# The index has each queue's jobs by priority first, so the oldest is the oldest of the first of each priority.
+_OLDEST = Statement(
+    """
+    WITH RECURSIVE first AS (
+        SELECT q.name AS queue, 1 AS level, f.priority, f.ready_at
+        FROM unnest(CAST(:queues AS text[])) AS q(name)
+             CROSS JOIN LATERAL (
+                 SELECT j.priority, j.ready_at
+                 FROM testigo.job j
+                 WHERE j.queue = q.name AND j.state IN ('ready', 'checkpointed')
+                 ORDER BY j.priority, j.ready_at, j.id
+                 LIMIT 1) AS f
+        UNION ALL
+        SELECT p.queue, p.level + 1, f.priority, f.ready_at
+        FROM first p
+             CROSS JOIN LATERAL (
+                 SELECT j.priority, j.ready_at
+                 FROM testigo.job j
+                 WHERE j.queue = p.queue AND j.state IN ('ready', 'checkpointed') AND j.priority > p.priority
+                 ORDER BY j.priority, j.ready_at, j.id
+                 LIMIT 1) AS f
+        WHERE p.level < :levels
+    )
+    SELECT queue, min(ready_at) AS ready_at
+    FROM first
+    GROUP BY queue
+    """
+)
+
+_LEVELS_MAX = 32
+
 _PAUSED = Statement(
     """
     SELECT scope, name, actor, note, at
@@ -137,8 +171,29 @@ def queues(c: Connection, *, after: Cursor | None = None, limit: int = 20) -> Pa
     check_limit(limit)
     listing = Listing("queues", (), (a_name,))
     (start,) = listing.position(after, ("",))
-    rows = _QUEUES.rows(c, after=start, limit=limit, count_max=LIMITS.count_max)
+    rows = _QUEUES.rows(c, after=start, only=None, limit=limit, count_max=LIMITS.count_max)
     return listing.page([(_queue(row), (row.name,)) for row in rows], limit)
+
+
+@single_statement
+def queue(c: Connection, name: str) -> QueueView:
+    """One queue, as `queues` lists it. Raises `NotFound` for one of which nothing is known."""
+    fields.name(name, field="queue")
+    rows = _QUEUES.rows(c, after="", only=name, limit=1, count_max=LIMITS.count_max)
+    if not rows:
+        remedy = "See the list of queues; one comes to be by its first job."
+        raise NotFound(f"Nothing is known of a queue {name!r}.", field="queue", remedy=remedy)
+    return _queue(rows[0])
+
+
+@single_statement
+def oldest_ready(c: Connection, names: Sequence[str]) -> Mapping[str, datetime]:
+    """For each of these queues that has anything to claim, since when the oldest of it can be claimed.
+
+    Of a queue that uses very many priorities at once only the first are looked at.
+    """
+    rows = _OLDEST.rows(c, queues=array(names), levels=_LEVELS_MAX)
+    return {row.queue: row.ready_at for row in rows}
 
 
 @single_statement

@@ -13,12 +13,13 @@ from sqlalchemy import Connection, Row
 
 from testigo.authority.actions import SessionId
 from testigo.authority.read.pages import FROM_NEWEST, Count, Cursor, Listing, Page, an_id, check_limit, counted
+from testigo.errors import NotFound
 from testigo.rules import fields
 from testigo.settings import LIMITS
 from testigo.store.command import single_statement
 from testigo.store.sql import Statement
 
-__all__ = ["SessionState", "SessionView", "sessions"]
+__all__ = ["SessionState", "SessionView", "session", "sessions"]
 
 
 class SessionState(StrEnum):
@@ -70,7 +71,7 @@ _LIST = Statement(
                (CAST(:agent AS text) IS NULL OR s.agent = :agent)
                    AND (CAST(:state AS text) IS NULL OR s.state = :state) AS wanted
         FROM testigo.session s
-        WHERE s.id < CAST(:before AS uuid)
+        WHERE s.id < CAST(:before AS uuid) AND (CAST(:only AS uuid) IS NULL OR s.id = CAST(:only AS uuid))
         ORDER BY s.id DESC
         LIMIT :walk
     ) AS w
@@ -100,10 +101,21 @@ def sessions(
     listing = Listing("sessions", tuple(wanted.values()), (an_id,))
     (start,) = listing.position(before, FROM_NEWEST)
     bounds = {"walk": LIMITS.walk_rows, "count_max": LIMITS.count_max}
-    rows = _LIST.rows(c, **wanted, before=start, limit=limit, **bounds)
+    rows = _LIST.rows(c, **wanted, only=None, before=start, limit=limit, **bounds)
     found = [(_view(row), (row.id,)) for row in rows if row.wanted]
     mark = (rows[-1].id,) if rows and rows[-1].n == LIMITS.walk_rows else None
     return listing.page(found, limit, mark)
+
+
+@single_statement
+def session(c: Connection, session_id: SessionId) -> SessionView:
+    """One session, as `sessions` lists it. Raises `NotFound`."""
+    fields.must_be_id(session_id, field="session")
+    bounds = {"walk": 1, "count_max": LIMITS.count_max, "limit": 1}
+    row = _LIST.row(c, agent=None, state=None, only=session_id, before=FROM_NEWEST[0], **bounds)
+    if row is None:
+        raise NotFound(f"There is no session {session_id}.", field="session")
+    return _view(row)
 
 
 def _view(row: Row[Any]) -> SessionView:

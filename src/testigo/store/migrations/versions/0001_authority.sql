@@ -10,6 +10,7 @@
 -- stream      the head of each ordered stream of events; its row lock is what makes it gap-free
 -- event       the accepted facts, numbered 1, 2, 3 … within their stream
 -- receipt, session_receipt   what a command answered, so that it can be asked again
+-- progress, job_log          what a run tells of itself while it runs; nothing hangs on it
 -- late        results that came without authority: evidence, changing nothing
 -- tombstone   what was redacted or pruned, by whom and why
 -- prune_walk  where the one walk over all jobs, which pruning makes, goes on
@@ -56,6 +57,7 @@ CREATE TABLE testigo.job (
     start_by         timestamptz,
     finish_by        timestamptz,
     supersedes       uuid,
+    trace            text,
     -- who owns it, and since when; the beat is the session's
     lease_id         uuid,
     session_id       uuid,
@@ -236,6 +238,37 @@ CREATE TABLE testigo.session_receipt (
     PRIMARY KEY (session_id, n, ordinal)
 );
 
+-- How far the last run that told of it has come: one row per job, which each report replaces. Besides, how
+-- much of that run's log is kept: a report counts from there.
+CREATE TABLE testigo.progress (
+    job_id       uuid PRIMARY KEY,
+    n            bigint NOT NULL,
+    log_n        bigint NOT NULL,
+    epoch        integer NOT NULL,
+    log_lines    integer NOT NULL,
+    log_bytes    integer NOT NULL,
+    log_dropped  integer NOT NULL,
+    done         double precision,
+    total        double precision,
+    at           timestamptz,
+    first_done   double precision,
+    first_at     timestamptz,
+    note         text
+) WITH (fillfactor = 50);
+
+COMMENT ON COLUMN testigo.progress.n IS
+    'The number of the last progress that is told here; log_n is the same for lines. A resend has none above it.';
+
+CREATE TABLE testigo.job_log (
+    job_id  uuid NOT NULL,
+    epoch   integer NOT NULL,
+    n       bigint NOT NULL,
+    at      timestamptz NOT NULL,
+    level   text NOT NULL,
+    text    text NOT NULL,
+    PRIMARY KEY (job_id, epoch, n)
+);
+
 CREATE TABLE testigo.late (
     id          uuid PRIMARY KEY,
     job_id      uuid NOT NULL,
@@ -325,7 +358,8 @@ BEGIN
 END
 $$;
 
-CREATE TRIGGER terminal_is_final BEFORE UPDATE ON testigo.job
+-- After the update, which is undone with it: before it, each row would be locked a second time.
+CREATE TRIGGER terminal_is_final AFTER UPDATE ON testigo.job
     FOR EACH ROW WHEN (OLD.state IN ('succeeded', 'succeeded_degraded', 'permanent_failure', 'cancelled', 'superseded'))
     EXECUTE FUNCTION testigo.refuse_terminal_change();
 

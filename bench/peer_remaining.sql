@@ -1,0 +1,3 @@
+SELECT count(*)
+FROM testigo.job
+WHERE state NOT IN ('succeeded', 'succeeded_degraded', 'permanent_failure', 'cancelled', 'superseded')

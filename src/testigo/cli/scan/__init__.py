@@ -1,0 +1,201 @@
+"""`testigo scan`: analyse a tree, publish what was found, and ask the gate."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from testigo.cli import call
+from testigo.cli.call import Call, command
+from testigo.cli.failures import Misuse
+from testigo.cli.leaving import leaving_in_order
+from testigo.rules.evidence.severity import Severity
+
+if TYPE_CHECKING:
+    from testigo.evidence.listing import AnalysisDetail
+    from testigo.evidence.model import AnalysisId, NewAnalysis
+    from testigo.rules.evidence.gate import Policy
+    from testigo.scan.plan import Wanted
+    from testigo.scan.scope import Scope
+    from testigo.store.database import Database
+
+__all__ = ["group", "needing"]
+
+group = call.group("scan", "")
+
+GATE_FAILED, GATE_INCOMPLETE = 3, 4
+
+
+@command(
+    group,
+    "scan",
+    "scan .",
+    "scan src --project shop --fail-on medium",
+    "scan . --analysers ruff,bandit --sarif build/report.sarif",
+    "scan . --baseline --json",
+)
+def scan(
+    here: Call,
+    path: Annotated[
+        Path, typer.Argument(metavar="PATH", help="The folder, or the one file, to look at.", show_default=False)
+    ],
+    project: Annotated[
+        str | None, typer.Option("--project", metavar="NAME", help="Whose source it is.", show_default="its folder")
+    ] = None,
+    analysers: Annotated[
+        str | None,
+        typer.Option(
+            "--analysers", metavar="A,B", help="Which analysers look at it.", show_default="all that are for source"
+        ),
+    ] = None,
+    fail_on: Annotated[
+        Severity | None,
+        typer.Option(
+            "--fail-on",
+            metavar="SEVERITY",
+            help="The gate lets nothing through that is as bad: critical, high, medium, low or info.",
+            show_default="the project's gate",
+        ),
+    ] = None,
+    baseline: Annotated[
+        bool, typer.Option("--baseline", help="Only what the last published analysis did not have counts.")
+    ] = False,
+    sarif: Annotated[
+        list[Path] | None,
+        typer.Option("--sarif", metavar="FILE", help="A SARIF report of another tool; may be repeated."),
+    ] = None,
+    sbom: Annotated[
+        list[Path] | None,
+        typer.Option("--sbom", metavar="FILE", help="A CycloneDX SBOM of another tool; may be repeated."),
+    ] = None,
+    served: Annotated[
+        bool, typer.Option("--served", help="An analyser server and workers serve already: start none.")
+    ] = False,
+) -> None:
+    """Analyse a tree, publish what was found, and ask the gate.
+
+    In a git repository the files are those that git knows or would take, elsewhere all but what tools leave behind; no
+    link is followed. Each analyser's files are split into jobs, whose results are published once, whole, when all have
+    ended. An analyser server and a worker run for as long as it takes, unless --served says that others do, in the
+    queue `testigo`.
+
+    Exit status: 0 the gate passed, 3 it failed, 4 something was not looked at, 10 and above an error of that class.
+    Ctrl-C cancels the analysis.
+    """
+    began_at = time.monotonic()
+    with needing():
+        from testigo.cli.scan.words import answer, tell
+        from testigo.rules.evidence.gate import Verdict
+        from testigo.scan.scope import scope
+
+    found = scope(path)
+    with leaving_in_order(), here.database() as database:
+        wanted = _wanted(here, found, analysers, sarif or [], sbom or [], project, served=served)
+        policy, against = _judged(database, wanted.project, fail_on, baseline=baseline)
+        detail = _scanned(here, database, found, replace(wanted, policy=policy, baseline=against), served=served)
+    seconds = time.monotonic() - began_at
+    here.answer(answer(detail, found, seconds), lambda: tell(detail, found, seconds))
+    verdict = detail.gate.verdict if detail.view.persisted else None
+    match verdict:
+        case Verdict.PASSED:
+            return
+        case Verdict.FAILED:
+            raise typer.Exit(GATE_FAILED)
+        case Verdict.INCOMPLETE:
+            raise typer.Exit(GATE_INCOMPLETE)
+    from testigo.errors import Unfulfilled
+
+    raise typer.Exit(Unfulfilled.exit_status)
+
+
+def _wanted(
+    here: Call,
+    found: Scope,
+    analysers: str | None,
+    sarif: list[Path],
+    sbom: list[Path],
+    project: str | None,
+    *,
+    served: bool,
+) -> Wanted:
+    from testigo.authority.actions import new_id
+    from testigo.evidence.transport import places
+    from testigo.scan.plan import Wanted, every, project_of
+
+    apart = places.apart(here.place.url)
+    for report in (*sarif, *sbom):
+        if not report.is_file():
+            raise Misuse(f"There is no file {report}.")
+    named = every(found, apart) if analysers is None else tuple(name for name in analysers.split(",") if name)
+    queue = "testigo" if served else f"scan-{new_id()[-8:]}"
+    return Wanted(project or project_of(found.root), named, {"sarif": sarif, "cyclonedx": sbom}, queue=queue)
+
+
+def _judged(
+    database: Database, project: str, fail_on: Severity | None, *, baseline: bool
+) -> tuple[Policy | None, AnalysisId | None]:
+    """The policy of this analysis and its baseline, where they are not the project's own."""
+    from testigo.errors import NotFound
+    from testigo.evidence.projects import project as project_view
+    from testigo.rules.evidence.gate import DEFAULT, Policy
+
+    if fail_on is not None and not baseline:
+        return Policy.fail_on(fail_on), None
+    if not baseline:
+        return None, None
+    try:
+        known = database.run(project_view, project)
+    except NotFound:
+        return replace(DEFAULT if fail_on is None else Policy.fail_on(fail_on), new_only=True), None
+    policy = known.policy if fail_on is None else Policy.fail_on(fail_on)
+    return replace(policy, new_only=True), known.baseline or known.latest
+
+
+def _scanned(here: Call, database: Database, found: Scope, wanted: Wanted, *, served: bool) -> AnalysisDetail:
+    from testigo.evidence.transport import places
+    from testigo.scan.crew import Crew
+    from testigo.scan.plan import plan
+
+    new = plan(found, wanted, apart=places.apart(here.place.url))
+    with nullcontext() if served else Crew(here.place.url, here.place.schema, wanted.queue) as crew:
+        if crew is not None:
+            crew.start()
+        detail = _followed(here, database, new, crew)
+        if crew is not None:
+            crew.dismiss()
+    return detail
+
+
+def _followed(here: Call, database: Database, new: NewAnalysis, crew: object) -> AnalysisDetail:
+    """What became of the analysis; whatever ends the command before that cancels it."""
+    from testigo.cli.scan.screen import watched
+    from testigo.scan.crew import Crew
+    from testigo.scan.running import cancelled, followed
+
+    check = crew.check if isinstance(crew, Crew) else lambda: None
+    try:
+        with watched(quiet=here.json) as shows:
+            return followed(database, new, action=here.action(), shows=shows, check=check)
+    except BaseException as error:
+        stopped = isinstance(error, KeyboardInterrupt | SystemExit)
+        why = "The scan was stopped." if stopped else f"The scan cannot go on: {error}"
+        if cancelled(database, new.id, reason=why, action=here.action()):
+            here.note(f"The analysis {new.id} is cancelled.")
+        raise
+
+
+@contextmanager
+def needing() -> Iterator[None]:
+    """What a scan needs beside the engine."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] == "testigo":
+            raise
+        raise Misuse(f"A scan needs {error.name}, which is not here: pip install 'testigo[evidence]'.") from error

@@ -1,0 +1,68 @@
+"""Lines of the tree's own files, for reports that name a place and do not show it."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+from collections import OrderedDict
+from contextlib import suppress
+from pathlib import Path
+
+__all__ = ["Sources"]
+
+FILE_BYTES_MAX = 8 * 1024**2
+FILES_KEPT = 4
+LINES_MAX = 8
+"""The most lines that one place shows."""
+
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Sources:
+    """The files below `root`, of which the last few are kept. No link is followed on the way or at its end."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._kept: OrderedDict[str, list[str] | None] = OrderedDict()
+
+    def lines(self, path: str | None, first: int | None, last: int | None = None) -> str | None:
+        """The lines from `first` to `last` of the file at `path`, at most 8; None if they cannot be read."""
+        if path is None or first is None:
+            return None
+        lines = self._lines(path)
+        end = first if last is None else max(first, min(last, first + LINES_MAX - 1))
+        return "".join(lines[first - 1 : end]).rstrip("\n") or None if lines else None
+
+    def text(self, path: str) -> str:
+        """The whole file, as UTF-8. Raises OSError or UnicodeDecodeError, and OSError for one above 8 MiB."""
+        return self._read(path).decode()
+
+    def _lines(self, path: str) -> list[str] | None:
+        if path in self._kept:
+            self._kept.move_to_end(path)
+            return self._kept[path]
+        lines: list[str] | None = None
+        with suppress(OSError):
+            # As Python counts lines, and the analysers with it: \n, \r\n and \r end one, and no other character.
+            lines = io.StringIO(self._read(path).decode(errors="replace"), newline=None).readlines()
+        self._kept[path] = lines
+        if len(self._kept) > FILES_KEPT:
+            self._kept.popitem(last=False)
+        return lines
+
+    def _read(self, path: str) -> bytes:
+        *folders, name = path.split("/")
+        folder = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            for each in folders:
+                inner = os.open(each, _FLAGS | os.O_DIRECTORY, dir_fd=folder)
+                os.close(folder)
+                folder = inner
+            with os.fdopen(os.open(name, _FLAGS | os.O_NONBLOCK, dir_fd=folder), "rb") as file:
+                found = os.fstat(file.fileno())
+                if not stat.S_ISREG(found.st_mode) or found.st_size > FILE_BYTES_MAX:
+                    raise OSError("it is no regular file, or too large")
+                return file.read(FILE_BYTES_MAX)
+        finally:
+            os.close(folder)

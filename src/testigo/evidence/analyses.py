@@ -1,0 +1,246 @@
+"""begin_analysis, finish and cancel_analysis: how an analysis begins, and how it ends without evidence (spec D-21)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from testigo.authority.actions import Action, JobId
+from testigo.authority.cancel import cancel
+from testigo.authority.receipts import digest_of, exactly_once
+from testigo.authority.submissions import How, NewJob, content
+from testigo.authority.submit import submit_within
+from testigo.errors import Conflict, Invalid, KeyConflict, NotFound, StateConflict
+from testigo.evidence.collection import lock
+from testigo.evidence.model import AnalysisId, AnalysisState, NewAnalysis
+from testigo.evidence.projects import begun, hold
+from testigo.rules import fields
+from testigo.rules.evidence.gate import Policy
+from testigo.rules.evidence.redaction import redact
+from testigo.rules.text import tidy
+from testigo.settings import LIMITS
+from testigo.store.sql import Statement
+
+__all__ = ["BegunAnalysis", "EndedAnalysis", "begin_analysis", "cancel_analysis", "finish"]
+
+
+@dataclass(frozen=True, slots=True)
+class BegunAnalysis:
+    """The receipt of a beginning: the analysis, its number in its project, and its jobs in the order of its parts.
+
+    `wakes` names the queues in which there is work.
+    """
+
+    analysis_id: AnalysisId
+    project: str
+    n: int
+    jobs: tuple[JobId, ...]
+    publish_job: JobId
+    replayed: bool
+    wakes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EndedAnalysis:
+    """The receipt of an end without evidence: what the analysis is now; `ended` is False where it had ended before.
+
+    `wakes` names the sessions that hold what is to stop.
+    """
+
+    analysis_id: AnalysisId
+    state: AnalysisState
+    ended: bool
+    replayed: bool
+    wakes: tuple[str, ...] = ()
+
+
+_BEGIN = Statement(
+    """
+    INSERT INTO testigo.analysis (id, project, n, state, source, analysers, policy, baseline_id, publish_job, actor,
+                                  action, began_at)
+    VALUES (CAST(:id AS uuid), :project, :n, 'running', :source, CAST(:analysers AS text[]), :policy,
+            CAST(:baseline AS uuid), CAST(:publish_job AS uuid), :actor, :action, now())
+    ON CONFLICT (id) DO NOTHING
+    RETURNING 1
+    """
+)
+
+_PARTS = Statement(
+    """
+    INSERT INTO testigo.part (analysis_id, n, job_id, analyser, files)
+    SELECT CAST(:id AS uuid), p.n - 1, p.job_id, p.analyser, p.files
+    FROM unnest(CAST(:jobs AS uuid[]), CAST(:analysers AS text[]), CAST(:files AS integer[]))
+             WITH ORDINALITY AS p(job_id, analyser, files, n)
+    """
+)
+
+_PUBLISHED = Statement("SELECT 1 FROM testigo.analysis WHERE id = CAST(:id AS uuid) AND scanner_persisted")
+
+_END = Statement(
+    """
+    UPDATE testigo.analysis
+    SET state = :state, reason = :reason, ended_at = now(), revision = revision + 1
+    WHERE id = CAST(:id AS uuid)
+    """
+)
+
+_OPEN_JOBS = Statement(
+    """
+    SELECT CAST(j.id AS text) AS id
+    FROM (SELECT job_id FROM testigo.part WHERE analysis_id = CAST(:id AS uuid)
+          UNION
+          SELECT CAST(:publish_job AS uuid)) AS of(job_id)
+         CROSS JOIN LATERAL (SELECT j.id, j.state FROM testigo.job j WHERE j.id = of.job_id OFFSET 0) AS j
+    WHERE j.state NOT IN ('succeeded', 'succeeded_degraded', 'permanent_failure', 'cancelled', 'superseded')
+    ORDER BY j.id
+    """
+)
+
+
+def begin_analysis(c: Connection, new: NewAnalysis, *, action: Action) -> BegunAnalysis:
+    """Begin an analysis: its project, made if it is new, its row and all its jobs, or nothing of it.
+
+    Raises `Invalid` naming the field, `NotFound` for a baseline that is no published analysis, `KeyConflict` when
+    the key of a job names a job already (a key of its own needs every analysis), and what `submit` raises.
+    """
+    _check(new)
+    digest = digest_of(action, "evidence.begin", _content(new))
+    receipt = exactly_once(c, action, digest, lambda: _begin(c, new, action))
+    answer = receipt.answer
+    return BegunAnalysis(
+        AnalysisId(answer["id"]),
+        new.project,
+        answer["n"],
+        tuple(JobId(job) for job in answer["jobs"]),
+        JobId(answer["publish"]),
+        receipt.replayed,
+        tuple(answer["wakes"]),
+    )
+
+
+def finish(
+    c: Connection, analysis_id: AnalysisId, state: AnalysisState, *, reason: str, action: Action
+) -> EndedAnalysis:
+    """End an analysis that will have no evidence, as `failed` or `cancelled`; one that has ended stays as it is.
+
+    Raises `NotFound`, and `Invalid` without a reason.
+    """
+    if state not in (AnalysisState.FAILED, AnalysisState.CANCELLED):
+        raise Invalid("only publication completes an analysis", field="state", limit="failed, cancelled")
+    return _finish(c, analysis_id, AnalysisState(state), reason, action, stops=False)
+
+
+def cancel_analysis(c: Connection, analysis_id: AnalysisId, *, reason: str, action: Action) -> EndedAnalysis:
+    """Cancel an analysis and those of its jobs that have not ended; published evidence stays (spec D-20).
+
+    Raises `NotFound`; `StateConflict` for one whose evidence is published; and `Invalid` without a reason.
+    """
+    return _finish(c, analysis_id, AnalysisState.CANCELLED, reason, action, stops=True)
+
+
+def _finish(
+    c: Connection, analysis_id: AnalysisId, state: AnalysisState, reason: str, action: Action, *, stops: bool
+) -> EndedAnalysis:
+    fields.must_be_id(analysis_id, field="analysis")
+    said = redact(tidy(reason).strip())
+    if not said:
+        raise Invalid("Say why: whoever looks for its findings will want to know.", field="reason")
+    digest = digest_of(action, "evidence.finish", [analysis_id, state, said, stops])
+
+    def body() -> object:
+        locked = lock(c, analysis_id)
+        if stops and locked.persisted:
+            raise StateConflict(
+                f"The evidence of the analysis {analysis_id} is published, and is not cancelled any more.",
+                state=str(locked.state),
+                remedy="Look at the analysis as it is now.",
+            )
+        if locked.state is not AnalysisState.RUNNING:
+            return [str(locked.state), False, []]
+        _END.rows(c, id=analysis_id, state=str(state), reason=said)
+        wakes: tuple[str, ...] = ()
+        if stops:
+            jobs = [JobId(row.id) for row in _OPEN_JOBS.rows(c, id=analysis_id, publish_job=locked.publish_job)]
+            if jobs:
+                own = Action(action.actor, f"{action.id}:jobs", action.created_at)
+                wakes = cancel(c, jobs, note=said, action=own).wakes
+        return [str(state), True, list(wakes)]
+
+    receipt = exactly_once(c, action, digest, body)
+    now, ended, wakes = receipt.answer
+    return EndedAnalysis(analysis_id, AnalysisState(now), ended, receipt.replayed, tuple(wakes))
+
+
+def _begin(c: Connection, new: NewAnalysis, action: Action) -> dict[str, object]:
+    held = hold(c, new.project, make=True)
+    if new.baseline is not None and not _PUBLISHED.rows(c, id=new.baseline):
+        raise NotFound(f"{new.baseline} is no published analysis.", field="baseline")
+    n = begun(c, new.project)
+    made = _BEGIN.rows(
+        c,
+        id=new.id,
+        project=new.project,
+        n=n,
+        source=redact(tidy(new.source)),
+        analysers=list(new.analysers),
+        policy=None if new.policy is None else json.dumps(new.policy.to_json(), separators=(",", ":")),
+        baseline=new.baseline or held.baseline_id,
+        publish_job=new.publish.id,
+        actor=action.actor,
+        action=action.id,
+    )
+    if not made:
+        raise Conflict(f"The id {new.id} belongs to another analysis.", field="id", remedy="Make a new NewAnalysis.")
+    _PARTS.rows(
+        c,
+        id=new.id,
+        jobs=[part.job.id for part in new.parts],
+        analysers=[part.analyser for part in new.parts],
+        files=[part.files for part in new.parts],
+    )
+    submitted = submit_within(c, _jobs(new), action=Action(action.actor, f"{action.id}:jobs", action.created_at))
+    for job, row in zip(_jobs(new), submitted.jobs, strict=True):
+        if row.how is not How.ACCEPTED:
+            raise KeyConflict(f"The key {job.key!r} already names a job.", field="key", job=row.job_id)
+    return {
+        "id": new.id,
+        "n": n,
+        "jobs": [part.job.id for part in new.parts],
+        "publish": new.publish.id,
+        "wakes": list(submitted.wakes),
+    }
+
+
+def _jobs(new: NewAnalysis) -> list[NewJob]:
+    return [*(part.job for part in new.parts), new.publish]
+
+
+def _check(new: NewAnalysis) -> None:
+    fields.must_be_id(new.id, field="id")
+    fields.name(new.project, field="project")
+    if not tidy(new.source).strip():
+        raise Invalid("Say what is analysed.", field="source")
+    fields.sequence(new.analysers, field="analysers", most=LIMITS.tags_max)
+    for at, name in enumerate(new.analysers):
+        fields.name(name, field=f"analysers[{at}]")
+    if len(set(new.analysers)) < len(new.analysers) or not new.analysers:
+        raise Invalid("analysers are needed, each once", field="analysers")
+    fields.sequence(new.parts, field="parts", most=LIMITS.parents_max)
+    for at, part in enumerate(new.parts):
+        if part.analyser not in new.analysers:
+            raise Invalid("it is not among those that are asked for", field=f"parts[{at}].analyser")
+        fields.whole(part.files, field=f"parts[{at}].files", low=0, high=fields.INTEGER_MAX)
+    if set(new.publish.parents) != {part.job.id for part in new.parts}:
+        raise Invalid("it waits for the jobs of all parts, and for no other", field="publish.parents")
+    if new.policy is not None:
+        Policy.from_json(new.policy.to_json())
+    if new.baseline is not None:
+        fields.must_be_id(new.baseline, field="baseline")
+
+
+def _content(new: NewAnalysis) -> list[object]:
+    policy = None if new.policy is None else new.policy.to_json()
+    parts = [[part.analyser, part.files] for part in new.parts]
+    return [new.id, new.project, new.source, list(new.analysers), parts, content(_jobs(new)), policy, new.baseline]

@@ -1,0 +1,189 @@
+"""Analyses as they stand: in lists, and one with its parts and the summary of its findings."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Row
+
+from testigo.authority.actions import JobId
+from testigo.authority.read import Cursor, Page
+from testigo.authority.read.pages import FROM_NEWEST, Listing, an_id, check_limit
+from testigo.errors import NotFound
+from testigo.evidence.gates import gate
+from testigo.evidence.model import AnalysisId, AnalysisState, AnalysisView, Gate, PartView
+from testigo.rules import fields
+from testigo.rules.evidence.coverage import Coverage, Outcome
+from testigo.rules.evidence.gate import Verdict
+from testigo.rules.evidence.review import DECISIONS, Decision
+from testigo.rules.evidence.severity import SEVERITIES, Severity
+from testigo.settings import LIMITS
+from testigo.store.command import single_statement
+from testigo.store.sql import Statement
+
+__all__ = ["Alike", "AnalysisDetail", "analyses", "analysis"]
+
+_FROM_NEWEST_OF_PROJECT = (str(fields.INTEGER_MAX),)
+
+
+class Alike(NamedTuple):
+    """How many findings of an analysis are alike in what its summary tells."""
+
+    analyser: str
+    severity: Severity
+    decision: Decision
+    suppressed: bool
+    known: bool
+    findings: int
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysisDetail:
+    """An analysis, its parts, the summary of its findings, and what the gate says of it now."""
+
+    view: AnalysisView
+    parts: tuple[PartView, ...]
+    summary: tuple[Alike, ...]
+    gate: Gate
+
+
+_VIEWS = """
+    SELECT a.*, CAST(a.id AS text) AS name, CAST(a.publish_job AS text) AS job, CAST(a.baseline_id AS text) AS baseline,
+           s.counts, s.counting
+    FROM ($chosen) AS a
+         CROSS JOIN LATERAL (
+             SELECT json_object_agg(t.severity, t.findings) AS counts,
+                    json_object_agg(t.severity, t.counting) AS counting
+             FROM (SELECT severity, sum(findings) AS findings,
+                          coalesce(sum(findings) FILTER (WHERE decision = ANY (CAST(:counting AS text[]))), 0)
+                              AS counting
+                   FROM testigo.summary
+                   WHERE analysis_id = a.id
+                   GROUP BY severity) AS t
+         ) AS s
+    ORDER BY a.id DESC
+"""
+
+_ONE = Statement(_VIEWS.replace("$chosen", "SELECT * FROM testigo.analysis WHERE id = CAST(:id AS uuid)"))
+
+# There are as many as people scanned, so a page looks at a bounded number of them and no filter is needed.
+_ALL = Statement(
+    _VIEWS.replace(
+        "$chosen",
+        "SELECT * FROM testigo.analysis WHERE id < CAST(:before AS uuid) ORDER BY id DESC LIMIT :limit + 1",
+    )
+)
+
+_OF_PROJECT = Statement(
+    _VIEWS.replace(
+        "$chosen",
+        "SELECT * FROM testigo.analysis WHERE project = :project AND n < :before ORDER BY n DESC LIMIT :limit + 1",
+    ).replace("ORDER BY a.id DESC", "ORDER BY a.n DESC")
+)
+
+_PARTS = Statement(
+    """
+    SELECT *, CAST(job_id AS text) AS job, CAST(run AS text) AS run_id
+    FROM testigo.part
+    WHERE analysis_id = CAST(:id AS uuid)
+    ORDER BY n
+    """
+)
+
+_SUMMARY = Statement(
+    """
+    SELECT analyser, CAST(severity AS text) AS word, decision, suppressed, known, findings
+    FROM testigo.summary
+    WHERE analysis_id = CAST(:id AS uuid) AND findings > 0
+    ORDER BY severity, analyser, decision, suppressed, known
+    LIMIT :limit
+    """
+)
+
+_COUNTING = [str(row.decision) for row in DECISIONS if row.counts]
+
+
+def analysis(c: Connection, analysis_id: AnalysisId) -> AnalysisDetail:
+    """An analysis as it stands, with its coverage, its summary and its gate; raises `NotFound`."""
+    fields.must_be_id(analysis_id, field="analysis")
+    row = _ONE.row(c, id=analysis_id, counting=_COUNTING)
+    if row is None:
+        raise NotFound(f"There is no analysis {analysis_id}.", field="analysis")
+    parts = tuple(_part(each) for each in _PARTS.rows(c, id=analysis_id))
+    summary = _SUMMARY.rows(c, id=analysis_id, limit=LIMITS.page_max)
+    return AnalysisDetail(_view(row), parts, tuple(_alike(each) for each in summary), gate(c, analysis_id))
+
+
+@single_statement
+def analyses(
+    c: Connection, *, project: str | None = None, before: Cursor | None = None, limit: int = 100
+) -> Page[AnalysisView]:
+    """Analyses from the newest: all, or those of a project."""
+    check_limit(limit)
+    if project is None:
+        listing = Listing("analyses", (None,), (an_id,))
+        (start,) = listing.position(before, FROM_NEWEST)
+        rows = _ALL.rows(c, before=start, limit=limit, counting=_COUNTING)
+        return listing.page([(_view(row), (row.name,)) for row in rows], limit)
+    fields.name(project, field="project")
+    listing = Listing("analyses", (project,), (_a_number,))
+    (start,) = listing.position(before, _FROM_NEWEST_OF_PROJECT)
+    rows = _OF_PROJECT.rows(c, project=project, before=int(start), limit=limit, counting=_COUNTING)
+    return listing.page([(_view(row), (str(row.n),)) for row in rows], limit)
+
+
+def _view(row: Row[Any]) -> AnalysisView:
+    counts, counting = row.counts or {}, row.counting or {}
+    return AnalysisView(
+        id=AnalysisId(row.name),
+        project=row.project,
+        n=row.n,
+        source=row.source,
+        state=AnalysisState(row.state),
+        revision=row.revision,
+        analysers=tuple(row.analysers),
+        actor=row.actor,
+        began_at=row.began_at,
+        ended_at=row.ended_at,
+        reason=row.reason,
+        persisted=row.scanner_persisted,
+        publish_job=JobId(row.job),
+        baseline=None if row.baseline is None else AnalysisId(row.baseline),
+        findings=row.findings,
+        artifacts=row.artifacts,
+        counts={severity: counts.get(severity, 0) for severity in SEVERITIES},
+        counting={severity: counting.get(severity, 0) for severity in SEVERITIES},
+        verdict=None if row.verdict is None else Verdict(row.verdict),
+        evaluated_at=row.evaluated_at,
+    )
+
+
+def _part(row: Row[Any]) -> PartView:
+    return PartView(
+        n=row.n,
+        analyser=row.analyser,
+        job_id=JobId(row.job),
+        files=row.files,
+        analyser_version=row.analyser_version,
+        run=row.run_id,
+        request=row.request,
+        result=row.result,
+        artifact_manifest=row.artifact_manifest,
+        provenance={} if row.provenance is None else json.loads(row.provenance),
+        outcome=None if row.outcome is None else Outcome(row.outcome),
+        reasons=tuple(row.reasons or ()),
+        coverage=None if row.coverage is None else Coverage.from_json(json.loads(row.coverage)),
+        findings=row.findings,
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+    )
+
+
+def _alike(row: Row[Any]) -> Alike:
+    return Alike(row.analyser, Severity(row.word), Decision(row.decision), row.suppressed, row.known, row.findings)
+
+
+def _a_number(part: str) -> None:
+    fields.whole(int(part), field="cursor", low=1, high=fields.INTEGER_MAX)

@@ -1,0 +1,59 @@
+"""A copy of the files that a run is about, so that nobody changes them while several programs read them.
+
+No link is followed, neither on the way to a file nor at its end: what is outside the root is never copied, whoever
+swaps what for what meanwhile (spec D-15).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from pathlib import Path
+
+__all__ = ["copied"]
+
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def copied(root: Path, files: tuple[str, ...], into: Path, *, bytes_max: int) -> dict[str, str]:
+    """Copy the files into a new folder, and say of those that were not copied why.
+
+    Files beyond `bytes_max` bytes together are not copied.
+    """
+    into.mkdir(mode=0o700)
+    left: dict[str, str] = {}
+    room = bytes_max
+    for name in files:
+        try:
+            room -= _copy(root, name, into / name, room)
+        except OSError as error:
+            left[name] = f"it cannot be read: {error.strerror or error}"
+    return left
+
+
+def _copy(root: Path, name: str, target: Path, room: int) -> int:
+    """How many bytes the file has."""
+    with os.fdopen(_opened(root, name), "rb") as source:
+        found = os.fstat(source.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError("it is no regular file")
+        if found.st_size > room:
+            raise OSError("the files of this run are too large together")
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with target.open("xb") as file:
+            shutil.copyfileobj(source, file)
+    return found.st_size
+
+
+def _opened(root: Path, name: str) -> int:
+    *folders, last = name.split("/")
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for each in folders:
+            inner = os.open(each, _FLAGS | os.O_DIRECTORY, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        return os.open(last, _FLAGS | os.O_NONBLOCK, dir_fd=folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,137 @@
+"""Secrets taken out of text that will be kept: by their form, by their names, split over lines, and encoded once.
+
+It cannot guarantee to remove every secret: a password that stands where nothing says so looks like any word, and a
+form that is not known here passes. It errs towards removing more. A secret becomes `[redacted:KIND]`, followed by
+as many line feeds as it had, so that the lines of a snippet keep their numbers; what is redacted comes back as it
+is when it is redacted again (spec D-14; field case R76). Time is linear in the text, whatever it is.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any
+
+from testigo.rules.evidence.assignments import is_secret_name, of_assignments
+from testigo.rules.evidence.patterns import Span, decoded, of_patterns
+
+__all__ = ["hide_named", "is_clean", "redact", "redact_tree"]
+
+_NAMED = (
+    "pass", "pwd", "secret", "token", "key", "auth", "credential", "contrase", "senha", "kennwort", "connection",
+    "identified", "session",
+)  # fmt: skip
+"""One of these is in the name of every secret that is known by its name."""
+_ENCODED = re.compile(r"[A-Za-z0-9+/_-]{16,}+={0,2}")
+_SEAM = re.compile(
+    r"[\"'`][ \t]{0,20}(?:\\?\n[ \t]{0,200}){0,2}[+.&]?[ \t]{0,20}(?:\\?\n[ \t]{0,200}){0,2}[rbuf]{0,2}[\"'`]"
+    r"|\\\n[ \t]{0,200}"
+    r"|(?<=[A-Za-z0-9+/=_-])[ \t]{0,20}\n[ \t]{0,200}(?=[A-Za-z0-9+/=_.-]{1,4096}+[ \t]{0,20}(?:\n|\Z))"
+)
+"""Where a text goes on that was cut in pieces: strings that are joined, a line continued, a line wrapped."""
+_ROUNDS = 4
+"""What is taken out may lay bare what it hid; more than twice was never seen, and hostile text shall not go on."""
+_MARKER = re.compile(r"\[redacted:[a-z-]{1,40}\]")
+
+
+def is_clean(text: str) -> bool:
+    """Whether `redact` would leave `text`, and each of its lines alone, as it is."""
+    found = next(iter(_found(text)), None)
+    return found is None and (_SEAM.search(text) is None or next(_across_seams(text), None) is None)
+
+
+def redact(text: str) -> str:
+    """`text` without the secrets that are known here, and with as many lines."""
+    for _ in range(_ROUNDS):
+        spans = list(_found(text))
+        if _SEAM.search(text):
+            spans.extend(_across_seams(text))
+        if not spans or (clean := _replaced(text, spans)) == text:
+            break
+        text = clean
+    return text
+
+
+def hide_named(name: str, value: str) -> str:
+    """The value of a key, setting or variable as it is, unless its name says that it is a secret: then a marker."""
+    return _replaced(value, [Span(0, len(value), "named")]) if value and is_secret_name(name) else value
+
+
+def redact_tree(value: Any) -> Any:
+    """A JSON value, such as a document or the settings of a TOML file, with every text in it redacted.
+
+    Under a name that says secret, texts and numbers are replaced however deep they are; keys are redacted as text.
+    """
+    return _tree(value, secret=False)
+
+
+def _tree(value: Any, *, secret: bool) -> Any:
+    if isinstance(value, dict):
+        return {redact(key): _tree(item, secret=secret or is_secret_name(key)) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_tree(item, secret=secret) for item in value]
+    if isinstance(value, str):
+        return _replaced(value, [Span(0, len(value), "named")]) if secret and value else redact(value)
+    if secret and isinstance(value, int | float) and not isinstance(value, bool):
+        return "[redacted:named]"
+    return value
+
+
+def _found(text: str) -> Iterator[Span]:
+    """The secrets that stand in one piece, in the clear or encoded once."""
+    yield from _clear(text)
+    for run in _ENCODED.finditer(text):
+        if (said := decoded(run[0])) and any(True for _ in _clear(said)):
+            yield Span(*run.span(), "encoded")
+
+
+def _clear(text: str) -> Iterable[Span]:
+    spans = of_patterns(text)
+    lower = text.lower()
+    return chain(spans, of_assignments(text)) if any(name in lower for name in _NAMED) else spans
+
+
+def _across_seams(text: str) -> Iterator[Span]:
+    """The secrets that show when the pieces of `text` are put together, where they are in it."""
+    pieces: list[str] = []
+    joins, shifts = [0], [0]
+    at = length = 0
+    for seam in _SEAM.finditer(text):
+        pieces.append(text[at : seam.start()])
+        length += seam.start() - at
+        at = seam.end()
+        joins.append(length)
+        shifts.append(at - length)
+    pieces.append(text[at:])
+    for start, end, kind in _found("".join(pieces)):
+        first = start + shifts[bisect_right(joins, start) - 1]
+        last = end - 1 + shifts[bisect_right(joins, end - 1) - 1]
+        yield Span(first, last + 1, kind)
+
+
+def _replaced(text: str, spans: list[Span]) -> str:
+    """`text` with one marker for each run of overlapping spans; a marker that is there already stays whole."""
+    parts: list[str] = []
+    at = 0
+    for start, end, kind in _merged(chain(spans, (Span(*m.span(), "") for m in _MARKER.finditer(text)))):
+        parts.append(text[at:start])
+        parts.append(f"[redacted:{kind}]" + "\n" * text.count("\n", start, end) if kind else text[start:end])
+        at = end
+    parts.append(text[at:])
+    return "".join(parts)
+
+
+def _merged(spans: Iterable[Span]) -> Iterator[Span]:
+    """Spans that do not overlap, in order; the first with a kind names the whole."""
+    current: Span | None = None
+    for span in sorted(spans):
+        if current is None or span.start >= current.end:
+            if current is not None:
+                yield current
+            current = span
+        else:
+            current = Span(current.start, max(current.end, span.end), current.kind or span.kind)
+    if current is not None:
+        yield current

@@ -1,0 +1,62 @@
+"""One scan from its beginning to its end, as whoever asked for it sees it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from testigo.authority.actions import Action
+from testigo.authority.read import end
+from testigo.errors import StateConflict
+from testigo.evidence.analyses import begin_analysis, cancel_analysis, finish
+from testigo.evidence.listing import AnalysisDetail, analysis
+from testigo.evidence.model import AnalysisId, AnalysisState, NewAnalysis
+from testigo.scan.standing import Standing, standing
+from testigo.store.database import Database
+
+__all__ = ["cancelled", "followed"]
+
+LOOK_SECONDS = 0.1
+
+
+def followed(
+    database: Database,
+    new: NewAnalysis,
+    *,
+    action: Action,
+    shows: Callable[[Standing], object],
+    check: Callable[[], object],
+) -> AnalysisDetail:
+    """Begin the analysis, show how it stands until it has ended, and return what became of it.
+
+    `check` raises if whoever does the work is gone. One that ends without evidence has ended as `failed`, and says why.
+    """
+    database.run(begin_analysis, new, action=action)
+    while True:
+        now = database.run(standing, new.id)
+        shows(now)
+        if now.ended:
+            break
+        check()
+        time.sleep(LOOK_SECONDS)
+    found = database.run(analysis, new.id)
+    if found.view.state is AnalysisState.RUNNING:
+        database.run(finish, new.id, AnalysisState.FAILED, reason=_why(database, new), action=Action(action.actor))
+        found = database.run(analysis, new.id)
+    return found
+
+
+def cancelled(database: Database, analysis_id: AnalysisId, *, reason: str, action: Action) -> bool:
+    """Cancel the analysis with its jobs; False for one whose evidence was published before."""
+    try:
+        return database.run(cancel_analysis, analysis_id, reason=reason, action=action).ended
+    except StateConflict:
+        return False
+
+
+def _why(database: Database, new: NewAnalysis) -> str:
+    """Why the job that publishes did not."""
+    ended = database.run(end, new.publish.id)
+    error = ended.error or {}
+    told = ": ".join(str(error[name]) for name in ("code", "message") if error.get(name))
+    return f"Nothing was published, for its job is {ended.state}. {told}".strip()

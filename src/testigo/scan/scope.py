@@ -1,0 +1,103 @@
+"""Which files of a tree a scan looks at: those that git knows, else all that a walk meets; no link is followed."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from testigo.errors import Invalid
+from testigo.rules.evidence.paths import why_not_canonical
+
+__all__ = ["Scope", "scope"]
+
+GIT_SECONDS = 60.0
+BINARY_BYTES = 8 * 1024
+"""A file with a NUL among its first bytes is no text, as git has it."""
+FILES_MAX = 500_000
+
+_LEFT_OUT = frozenset({".git", ".hg", ".svn", ".testigo", "__pycache__", "node_modules"})
+"""Folders that hold no source of the tree, where there is no git to say so."""
+_VIRTUAL = "pyvenv.cfg"
+# A repository's own settings can name programs; none of them is run for a listing.
+_GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+_LIST = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The files of `root` that are looked at, canonical paths in order with their bytes; and how many are not, by why.
+
+    `left_out` counts by: link, binary, name (it is no canonical path), gone (it cannot be read).
+    """
+
+    root: Path
+    files: Mapping[str, int]
+    left_out: Mapping[str, int]
+    by_git: bool
+
+
+def scope(path: Path) -> Scope:
+    """The scope of a folder, or of the one file that `path` is. Raises `Invalid` if it is neither, or has too many."""
+    top = Path(os.path.abspath(path))  # noqa: PTH100  # a link on the way to the tree is the caller's own
+    if top.is_file():
+        return _looked_at(top.parent, [top.name], by_git=False)
+    if not top.is_dir():
+        raise Invalid(f"{str(path)!r} is no folder and no file.", field="path")
+    listed = _by_git(top)
+    return _looked_at(top, _walked(top) if listed is None else listed, by_git=listed is not None)
+
+
+def _looked_at(root: Path, names: Iterator[str] | list[str], *, by_git: bool) -> Scope:
+    files: dict[str, int] = {}
+    left: Counter[str] = Counter()
+    for name in names:
+        if len(files) == FILES_MAX:
+            raise Invalid(f"There are too many files under {root}.", field="path", limit=f"{FILES_MAX} files")
+        if why_not_canonical(name):
+            left["name"] += 1
+            continue
+        why, size = _examined(root / name)
+        if why:
+            left[why] += 1
+        elif size is not None:
+            files[name] = size
+    return Scope(root, dict(sorted(files.items())), dict(sorted(left.items())), by_git)
+
+
+def _examined(path: Path) -> tuple[str, int | None]:
+    """Why a file is left out, or its size; neither for what is no file, as a submodule is none."""
+    try:
+        found = path.lstat()
+        if stat.S_ISLNK(found.st_mode):
+            return "link", None
+        if not stat.S_ISREG(found.st_mode):
+            return "", None
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            return ("binary", None) if b"\0" in file.read(BINARY_BYTES) else ("", found.st_size)
+    except OSError:
+        return "gone", None
+
+
+def _by_git(root: Path) -> list[str] | None:
+    """What git lists below the folder; None where it is no part of a repository, or there is no git."""
+    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+    try:
+        done = subprocess.run(
+            [*_GIT, "-C", str(root), *_LIST], capture_output=True, env=environment, timeout=GIT_SECONDS, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return [os.fsdecode(name) for name in done.stdout.split(b"\0") if name]
+
+
+def _walked(root: Path) -> Iterator[str]:
+    for folder, names, files in os.walk(root):
+        below = Path(folder)
+        names[:] = sorted(name for name in names if name not in _LEFT_OUT and not (below / name / _VIRTUAL).exists())
+        for name in files:
+            yield (below / name).relative_to(root).as_posix()

@@ -1,0 +1,66 @@
+"""A backup in one file: a tar of its folder, which is packed when it is whole and unpacked before it is read."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from testigo.errors import BackupInvalid, Broken, Invalid
+
+__all__ = ["SUFFIX", "opened", "packed"]
+
+SUFFIX = ".tar"
+"""What the name of such a file ends with."""
+
+
+@contextmanager
+def packed(target: Path) -> Iterator[Path]:
+    """Where the folder of a backup is to be written: `target` itself, or one beside it that is then packed into it.
+
+    Raises `Invalid` for a file that is there already, and `Broken` for a disk that cannot be written.
+    """
+    if target.suffix != SUFFIX:
+        yield target
+        return
+    if target.exists():
+        raise Invalid(f"{target} is there already.", field="target", limit="a file that is new")
+    new = target.absolute().with_name(f".{target.name}.{secrets.token_hex(8)}")
+    try:
+        target.absolute().parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.absolute().parent) as folder:
+            yield Path(folder)
+            with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+                with tarfile.open(fileobj=file, mode="w") as tar:
+                    tar.add(folder, arcname=".")
+                file.flush()
+                os.fsync(file.fileno())
+        new.rename(target)
+    except OSError as error:
+        raise Broken(
+            f"{target} cannot be written: {error}.", remedy="See that there is room, and try again."
+        ) from error
+    finally:
+        new.unlink(missing_ok=True)
+
+
+@contextmanager
+def opened(source: Path) -> Iterator[Path]:
+    """The folder of a backup: `source` itself, or one for as long as it takes into which it is unpacked.
+
+    Raises `BackupInvalid` for a file that is no such tar: a name in it that leads elsewhere is none.
+    """
+    if not source.is_file():
+        yield source
+        return
+    with tempfile.TemporaryDirectory(prefix="testigo-restore-") as folder:
+        try:
+            with tarfile.open(source, "r:") as tar:
+                tar.extractall(folder, filter="data")
+        except (OSError, tarfile.TarError) as error:
+            raise BackupInvalid(f"{source} cannot be unpacked: {error}.", field="source") from error
+        yield Path(folder)

@@ -1,0 +1,155 @@
+"""Failed logins make the next ones wait, by name and by address, in the database, and lock nobody out for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from testigo.access.logins import log_in
+from testigo.access.prune import prune_access
+from testigo.access.secret import Secret
+from testigo.access.throttle import begin_try
+from testigo.errors import TooManyRequests
+from testigo.settings import ACCESS
+from tests.access.people import People
+from tests.races import deadlocks, in_line, race
+from tests.world import World
+
+Try = Callable[..., Any]
+
+ROWS = "SELECT scope, tries FROM testigo.login_try ORDER BY scope, value"
+
+
+@pytest.fixture
+def tries(people: People) -> Try:
+    """Try to log in, and fail unless it is refused before."""
+    return lambda name="ana", address=None: people.db.run(begin_try, name, address)
+
+
+def fail(tries: Try, *given: Any, times: int = ACCESS.tries_free) -> None:
+    """Fail so often."""
+    for _ in range(times):
+        tries(*given)
+
+
+def pass_seconds(world: World, seconds: float) -> None:
+    """Let the database's clock be so much later than all that is remembered."""
+    world.query(
+        """
+        UPDATE testigo.login_try
+        SET last_at = last_at - CAST(:s AS float8) * interval '1 second',
+            next_at = next_at - CAST(:s AS float8) * interval '1 second'
+        """,
+        s=seconds,
+    )
+
+
+def wait_of(tries: Try, *given: Any) -> int:
+    """How long the next try has to wait."""
+    with pytest.raises(TooManyRequests) as refusal:
+        tries(*given)
+    assert set(refusal.value.facts) == {"retry_after_seconds"}
+    return int(refusal.value.facts["retry_after_seconds"])
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ("2001:db8:1:2::1", "2001:db8:1:2:ffff:ffff:ffff:ffff"),
+        ("fe80::1%eth0", "fe80::2%eth1"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("no address", "no address"),
+    ],
+)
+def test_whoever_has_a_network_has_no_more_tries_than_others(tries: Try, first: str, then: str) -> None:
+    """An address of IPv6 is one of 2**64 of its owner, and one of IPv4 may be written as such."""
+    for n in range(ACCESS.tries_free):
+        tries(f"name-{n}", first)
+    assert wait_of(tries, "another", then) > 0
+    tries("another", "2001:db8:1:3::1")
+    tries("another", "192.0.2.8")
+
+
+def test_after_five_failures_each_wait_is_longer_and_none_is_for_ever(tries: Try, world: World) -> None:
+    """Each is twice the one before, up to five minutes, however many follow."""
+    fail(tries)
+    waits = []
+    for _ in range(9):
+        waits.append(wait_of(tries))
+        pass_seconds(world, waits[-1])
+        tries()
+    assert waits == [5, 10, 20, 40, 80, 160, 300, 300, 300]
+
+
+def test_a_try_that_comes_too_soon_is_not_counted(tries: Try, world: World) -> None:
+    """Whoever hammers does not make the wait of the one who has the password longer."""
+    fail(tries)
+    before = world.query("SELECT * FROM testigo.login_try")
+    for _ in range(20):
+        wait_of(tries)
+    assert world.query("SELECT * FROM testigo.login_try") == before
+
+
+def test_names_and_addresses_are_counted_apart(tries: Try) -> None:
+    """One name from many addresses waits, and so does one address with many names; others do not."""
+    for n in range(5):
+        tries("ana", f"192.0.2.{n}")
+        tries(f"user{n}", "198.51.100.1")
+    assert wait_of(tries, "ana", "192.0.2.77")
+    assert wait_of(tries, "somebody", "198.51.100.1")
+    tries("somebody", "192.0.2.77")
+
+
+def test_a_name_is_one_however_it_is_typed_and_kept_by_its_digest_alone(tries: Try, world: World) -> None:
+    """Somebody types a password there now and then; and a name need not be anybody's."""
+    for typed in ("Correct-Horse", "correct-horse", " correct-horse", "CORRECT-HORSE", "correct-horse "):
+        tries(typed)
+    assert wait_of(tries, "correct-horse")
+    tries("\x00\ud800", "\x00" * 5000)
+    assert "horse" not in str(world.query("SELECT * FROM testigo.login_try")).lower()
+
+
+def test_a_success_clears_the_name_and_takes_its_own_try_back(people: People, tries: Try, world: World) -> None:
+    """But not the address's others: whoever has one account may not guess at the others for it."""
+    people.user()
+    tries("bea", "192.0.2.1")
+    fail(tries, "ana", "192.0.2.1", times=3)
+    people.db.run(log_in, "ana", Secret.new().digest, epoch=1, address="192.0.2.1")
+    rows = [(row.scope, row.tries) for row in world.query(ROWS)]
+    assert rows == [("address", 3), ("name", 1)]
+    tries("ana", "192.0.2.1")
+    people.db.run(log_in, "ana", Secret.new().digest, epoch=1, address="192.0.2.1")
+    tries("cid", "192.0.2.1")
+    tries("dan", "192.0.2.1")
+    assert wait_of(tries, "eve", "192.0.2.1")
+
+
+def test_failures_are_forgotten_after_a_quarter_of_an_hour(tries: Try, world: World, people: People) -> None:
+    """By the database's clock, since the last of them; then nothing is kept of them either."""
+    fail(tries, times=4)
+    pass_seconds(world, 14 * 60)
+    tries()
+    assert wait_of(tries)
+    pass_seconds(world, 15 * 60 + 1)
+    fail(tries)
+    assert wait_of(tries)
+    assert people.db.run(prune_access).pruned == 0
+    pass_seconds(world, 15 * 60 + 1)
+    assert people.db.run(prune_access).pruned == 1
+
+
+def test_tries_at_once_are_counted_each(tries: Try, people: People) -> None:
+    """A thousand guesses in one moment are not one: each is counted before its password is looked at."""
+    answers = race(people.db, *[partial(tries, "ana", "192.0.2.1")] * 12)
+    assert sum(answer is None for answer in answers) == ACCESS.tries_free
+    assert sum(isinstance(answer, TooManyRequests) for answer in answers) == 12 - ACCESS.tries_free
+
+
+def test_tries_at_once_meet_no_deadlock(tries: Try, people: People) -> None:
+    """Names and addresses are taken in one order (spec P-08)."""
+    first = partial(begin_try, name="ana", address="192.0.2.1")
+    in_line(people.db, first, partial(tries, "bea", "192.0.2.1"), then=partial(begin_try, name="bea", address=None))
+    assert deadlocks(people.db) == 0

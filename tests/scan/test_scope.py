@@ -1,0 +1,75 @@
+"""Which files are looked at: what git knows or would take, else what a walk meets; never through a link (spec D-15)."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from testigo.errors import Invalid
+from testigo.scan.scope import scope
+
+
+def _write(root: Path, *names: str) -> None:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("x = 1\n", "utf-8")
+
+
+def _git(root: Path, *words: str) -> None:
+    subprocess.run(["git", "-C", str(root), *words], check=True, capture_output=True)
+
+
+def test_a_walk_follows_no_link_and_leaves_out_what_is_no_source(tmp_path: Path) -> None:
+    """Links, binary files, names that are no paths and what tools leave behind; the first three are counted."""
+    tree = tmp_path / "tree"
+    _write(tree, "a.py", "deep/b.py", "node_modules/c.js", "env/lib/d.py", "env/pyvenv.cfg", "bad\nname.py")
+    _write(tmp_path, "outside/secret.py")
+    (tree / "link.py").symlink_to(tmp_path / "outside/secret.py")
+    (tree / "folder").symlink_to(tmp_path / "outside")
+    (tree / "image.bin").write_bytes(b"\x89\0\0")
+    found = scope(tree)
+    assert dict(found.files) == {"a.py": 6, "deep/b.py": 6}
+    assert dict(found.left_out) == {"binary": 1, "link": 1, "name": 1}
+    assert not found.by_git
+
+
+def test_in_a_repository_git_says_what_there_is(tmp_path: Path) -> None:
+    """What is tracked and what is new, not what is ignored or gone; and of a folder in it, what is below."""
+    _write(tmp_path, "kept.py", "gone.py", "new.py", "built/out.py", "inner/deep.py", ".gitignore")
+    (tmp_path / ".gitignore").write_text("built/\n", "utf-8")
+    _git(tmp_path, "init", "-q")
+    _git(tmp_path, "add", "kept.py", "gone.py", "inner")
+    (tmp_path / "gone.py").unlink()
+    found = scope(tmp_path)
+    assert list(found.files) == [".gitignore", "inner/deep.py", "kept.py", "new.py"]
+    assert dict(found.left_out) == {"gone": 1}
+    assert found.by_git
+    assert list(scope(tmp_path / "inner").files) == ["deep.py"]
+
+
+def test_a_repository_s_own_programs_are_not_run(tmp_path: Path) -> None:
+    """A monitor that its settings name would run with the rights of whoever scans."""
+    _write(tmp_path, "a.py")
+    _git(tmp_path, "init", "-q")
+    trap = tmp_path / "trap"
+    trap.write_text(f"#!/bin/sh\ntouch {tmp_path}/sprung\n", "utf-8")
+    trap.chmod(0o755)
+    _git(tmp_path, "config", "core.fsmonitor", str(trap))
+    assert "a.py" in scope(tmp_path).files
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_one_file_is_a_scope(tmp_path: Path) -> None:
+    """Its folder is the root."""
+    _write(tmp_path, "a.py", "b.py")
+    found = scope(tmp_path / "a.py")
+    assert (found.root, list(found.files)) == (tmp_path, ["a.py"])
+
+
+def test_what_is_not_there_is_refused(tmp_path: Path) -> None:
+    """By the name of the argument."""
+    with pytest.raises(Invalid) as refused:
+        scope(tmp_path / "nowhere")
+    assert refused.value.field == "path"

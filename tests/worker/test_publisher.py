@@ -1,0 +1,77 @@
+"""The publisher: the engine's own code, with credentials that stand nowhere, held as a runner is (spec P-30)."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from testigo.errors import InHandler, Invalid
+from testigo.worker.context import Context
+from testigo.worker.handlers import HandlerSpec
+from testigo.worker.hello import hello_from
+from testigo.worker.protocol import Run
+from testigo.worker.publisher import publishing
+from tests.scan.kit import Scene, scene
+from tests.worker.kit import await_that, children_of
+from tests.world import World
+
+HELLO = {"pid": 1, "app": "a", "url": None, "schema": None, "deployment": None}
+
+
+def _handler(ctx: Context) -> None:
+    """Does nothing."""
+
+
+def test_no_application_adds_to_what_it_runs() -> None:
+    """Neither by a handler nor by what its runner says (spec P-30)."""
+    with pytest.raises(Invalid, match="engine's own kinds"):
+        HandlerSpec("mine", "q", _handler, isolation="publisher")
+    kinds = {"mine": {"queue": "q", "isolation": "publisher"}}
+    assert hello_from(["hello", {**HELLO, "kinds": kinds}]) is None
+
+
+def test_its_kinds_are_told_apart() -> None:
+    """They are claimed for it alone."""
+    hello = hello_from(["hello", {**HELLO, "kinds": {"testigo.publish": {"queue": "q", "isolation": "publisher"}}}])
+    assert hello is not None
+    assert hello.kinds == ({}, {}, {"testigo.publish": "q"})
+    assert hello.queues == ("q",)
+
+
+def test_nobody_else_publishes() -> None:
+    """A run that is no publisher's has no database to publish with."""
+    run = Run(1, "testigo.publish", "q", "job", 1, 0, 0, 60.0, None, "{}", None, None)
+    with pytest.raises(InHandler):
+        publishing(Context(run, None))  # type: ignore[arg-type]  # it is not asked
+
+
+@pytest.mark.needs_linux
+def test_its_credentials_stand_nowhere(world: World, database_url: str, tmp_path: Path) -> None:
+    """Neither in its arguments nor in its environment, nor in those of a runner; and it is replaced when it dies."""
+    with scene(world, database_url, tmp_path) as it:
+        pid = it.publisher()
+        assert pid is not None
+        for child in children_of(it.worker.pid):
+            told = b"".join(Path(f"/proc/{child}/{each}").read_bytes() for each in ("cmdline", "environ"))
+            assert database_url.encode() not in told
+            assert b"TESTIGO_KEYS" not in told
+        os.kill(pid, signal.SIGKILL)
+        await_that(lambda: _another(it, pid), "another publisher")
+        it.worker.signal(signal.SIGTERM)
+        assert it.worker.wait() == 0, it.worker.log
+
+
+@pytest.mark.needs_linux
+def test_it_dies_with_its_keeper(world: World, database_url: str, tmp_path: Path) -> None:
+    """As runners do (spec P-20)."""
+    with scene(world, database_url, tmp_path) as it:
+        pid = it.publisher()
+        it.worker.signal(signal.SIGKILL)
+        await_that(lambda: not Path(f"/proc/{pid}").exists(), "the publisher's end")
+
+
+def _another(it: Scene, than: int) -> bool:
+    return it.publisher() not in (None, than)
