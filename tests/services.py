@@ -45,6 +45,7 @@ __all__ = [
 
 ANSWER_SECONDS = 60.0
 STOP_SECONDS = 20.0
+MEMORY_BYTES = 4 * 2**30
 THROWAWAY: dict[str, str | int] = {
     "max_connections": 200,
     "fsync": "off",
@@ -88,9 +89,10 @@ def server_directory() -> Iterator[Path]:
     """A new directory that a server can own and enter, gone afterwards.
 
     Its name is short, because a socket's path must stay below 107 bytes. (pytest's own temporary
-    directories are long, and root's are closed to everybody else.)
+    directories are long, and root's are closed to everybody else.) It is in memory where there is
+    room: what a killed server wrote is still there, and only a machine that fails would lose it.
     """
-    directory = Path(tempfile.mkdtemp(prefix="testigo-"))
+    directory = Path(tempfile.mkdtemp(prefix="testigo-", dir=_memory()))
     try:
         _give(directory)
         yield directory
@@ -273,6 +275,13 @@ def _account() -> dict[str, Any]:
     names = {entry.pw_name for entry in pwd.getpwall()}
     somebody = pwd.getpwnam("postgres" if "postgres" in names else "nobody")
     return {"user": somebody.pw_uid, "group": somebody.pw_gid, "extra_groups": []}
+
+
+def _memory() -> Path | None:
+    """Linux's directory in memory, if it may be written and has room for the servers of a run."""
+    memory = Path("/dev/shm")
+    has_room = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free >= MEMORY_BYTES
+    return memory if has_room else None
 
 
 def _give(directory: Path) -> None:
