@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 from contextlib import suppress
 from urllib.parse import urlsplit
 
 import pytest
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
 
 from testigo.access.roles import Role
 from testigo.errors import TooManyRequests
 from testigo.settings import Web
+from testigo.web.hurried import hurried
 from testigo.web.security.headers import POLICY
 from testigo.web.security.rate import Rate
+from testigo.web.serve import listening
 from tests.web.conftest import Site, served
 from tests.web.listening import listened
 from tests.world import World
@@ -257,3 +264,23 @@ def test_a_stream_and_a_connection_that_is_kept_go_on(database_url: str, world: 
         with listened(admin, "/horizon/signals", params={"topics": "jobs"}) as stream:
             for _ in range(4):
                 assert stream.next() is not None
+
+
+def test_no_part_of_an_answer_is_held_back() -> None:
+    """Head and body are two writes: the second does not wait until a client acknowledges the first."""
+    config = uvicorn.Config(FastAPI(), http=hurried(5.0))
+    config.load()
+
+    async def option_of(accepted: socket.socket) -> int:
+        def protocol() -> H11Protocol:
+            return hurried(5.0)(config, ServerState(), {})
+
+        transport, _ = await asyncio.get_running_loop().connect_accepted_socket(protocol, accepted)
+        option = accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        transport.close()
+        return option
+
+    with listening("127.0.0.1", 0) as entrance, socket.create_connection(entrance.getsockname()):
+        accepted, _ = entrance.accept()
+        assert not accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        assert asyncio.run(option_of(accepted))

@@ -2,11 +2,15 @@
 
 A client that sends a byte now and then keeps its connection for as long as it likes, and a thousand of
 those leave none for others. Streams and slow answers are no matter of this: there it is the server who speaks.
+
+Nor does an answer wait: its head and its body are written apart, and without TCP_NODELAY the second is kept back
+until the first is acknowledged, which clients delay by 40 ms.
 """
 
 from __future__ import annotations
 
 import asyncio
+import socket
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -27,6 +31,7 @@ def hurried(request_seconds: float) -> type[H11Protocol]:
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
+            transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._look()
 
         def data_received(self, data: bytes) -> None:
