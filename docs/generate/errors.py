@@ -18,12 +18,11 @@ A refusal is raised, and every door answers alike: code, HTTP status and exit st
 
 def errors_page() -> str:
     """The tree of errors, family by family."""
-    families = [family for family in Error.__subclasses__() if _is_ours(family)]
-    tables = [part for family in families for part in _family(family)]
+    tables = [part for family in _under(Error) for part in _family(family)]
     tree = "\n".join(["```text", *_tree(Error, ""), "```"])
     return page(
         "Errors",
-        "src/testigo/errors.py",
+        "src/testigo/errors/",
         prose(INTRO),
         prose(Error.__doc__),
         *tables,
@@ -51,17 +50,20 @@ def _family(family: type[Error]) -> Iterator[str]:
 
 
 def _below(family: type[Error]) -> Iterator[type[Error]]:
-    for cls in family.__subclasses__():
-        if _is_ours(cls):
-            yield cls
-            yield from _below(cls)
+    for cls in _under(family):
+        yield cls
+        yield from _below(cls)
 
 
 def _tree(cls: type[Error], indent: str) -> Iterator[str]:
     yield f"{indent}{cls.__name__}"
-    for below in cls.__subclasses__():
-        if _is_ours(below):
-            yield from _tree(below, f"{indent}    ")
+    for below in _under(cls):
+        yield from _tree(below, f"{indent}    ")
+
+
+def _under(cls: type[Error]) -> list[type[Error]]:
+    """Those directly below it: the families in the order of their exit status, others as they are written."""
+    return sorted(filter(_is_ours, cls.__subclasses__()), key=lambda below: below.exit_status)
 
 
 def _is_ours(cls: type[Error]) -> bool:
