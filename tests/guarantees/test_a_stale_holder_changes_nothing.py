@@ -23,7 +23,7 @@ from testigo.authority.start import start
 from testigo.authority.submissions import NewJob
 from testigo.errors import LeaseLost, SessionReplaced
 from testigo.rules.documents import encode
-from testigo.rules.outcomes import Block, Degrade, Fail, Outcome, Release, Succeed, Yield
+from testigo.rules.outcomes import Block, Degrade, Fail, Lose, Outcome, Release, Succeed, Yield
 from testigo.rules.states import State
 from testigo.store.database import Database
 from tests.guarantees.conftest import Rounds
@@ -112,6 +112,8 @@ OUTCOMES: list[Outcome] = [
     Block("approval"),
     Yield(encode({"at": 1})),
     Release(),
+    Release(checkpoint=encode({"at": 2})),
+    Lose("RUNNER_DIED", "gone"),
 ]
 
 
@@ -155,7 +157,8 @@ def test_lease_and_epoch_are_both_the_fence(world: World, forged: dict[str, Any]
 
 
 def test_what_came_late_is_kept_word_for_word(world: World) -> None:
-    """A late result names the run that made it, what it made, and the state that it found (spec B-16, P-06)."""
+    """A late result names the run that made it, what it made, and the state that it found. That a run was given back
+    with nothing, or lost, is none (spec B-16, P-06)."""
     world.submit()
     worker = world.worker()
     lease = worker.take()
@@ -167,7 +170,7 @@ def test_what_came_late_is_kept_word_for_word(world: World) -> None:
     assert {(str(row.job_id), row.epoch, str(row.lease_id), str(row.session_id), row.found_state) for row in rows} == {
         expected
     }
-    documents = ['{"n":100.0}', "[1]", None, None, None, '{"at":1}', None]
+    documents = ['{"n":100.0}', "[1]", None, None, None, '{"at":1}', '{"at":2}']
     outcomes = ["succeed", "degrade", "fail", "fail", "block", "yield", "release"]
     assert [(row.outcome, row.document) for row in rows] == list(zip(outcomes, documents, strict=True))
     assert json.loads(rows[2].note)["message"] == "no"

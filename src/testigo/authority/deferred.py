@@ -2,7 +2,7 @@
 
 It locks the job, reads it, and decides by the rules: under a live lease anything that the holder
 reports is accepted, whatever happened to the job meanwhile. Without one nothing is changed, and
-what was reported is kept as a late result, as evidence. Each row has a receipt of its own.
+a result that was reported is kept as a late one, as evidence. Each row has a receipt of its own.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from testigo.errors import ActionIdCollision, KeyConflict
 from testigo.rules import decide, fields
 from testigo.rules.decide import Move, Position
 from testigo.rules.documents import Document
-from testigo.rules.outcomes import Block, Degrade, Fail, Lose, Outcome, Release, Succeed, Yield
+from testigo.rules.outcomes import Block, Degrade, Fail, Lose, Outcome, Release, Succeed, Yield, is_result
 from testigo.rules.retries import backoff_to_json
 from testigo.rules.states import LEASED, State
 from testigo.rules.text import tidy
@@ -44,7 +44,7 @@ class How(StrEnum):
 
     ACCEPTED = "accepted"
     LATE = "late"
-    """The lease was not held any more: the result is kept as evidence and changed nothing (LEASE_LOST)."""
+    """The lease was not held any more: nothing was changed, and a result is kept as evidence (LEASE_LOST)."""
     GONE = "gone"
     """The job was pruned."""
 
@@ -138,7 +138,8 @@ def settle_deferred(c: Connection, rows: Sequence[tuple[int, Settlement]], *, ac
             changes.append(_change(settlement, job))
             answers[place] = SettledRow(job.id, How.ACCEPTED, changes[-1].move.target)
         else:
-            _keep_late(c, settlement, job, action)
+            if is_result(settlement.outcome):
+                _keep_late(c, settlement, job, action)
             answers[place] = SettledRow(job.id, How.LATE, job.state)
     woken = write(c, changes, action=action)
     _file(c, action, digests, {place: answers[place] for place, _ in fresh}, woken)

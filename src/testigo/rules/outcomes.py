@@ -16,7 +16,7 @@ from testigo.rules import fields
 from testigo.rules.documents import Document
 from testigo.settings import LIMITS
 
-__all__ = ["Block", "Degrade", "Fail", "Lose", "Outcome", "Release", "RunFacts", "Succeed", "Yield"]
+__all__ = ["Block", "Degrade", "Fail", "Lose", "Outcome", "Release", "RunFacts", "Succeed", "Yield", "is_result"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,20 @@ class Lose:
 
 
 Outcome = Succeed | Degrade | Fail | Block | Yield | Release | Lose
+
+
+def is_result(outcome: Outcome) -> bool:
+    """Whether a run came to something, which is evidence though it comes too late (spec B-16).
+
+    That it was lost, or given back with nothing, is none.
+    """
+    match outcome:
+        case Release(checkpoint=checkpoint):
+            return checkpoint is not None
+        case Lose():
+            return False
+        case _:
+            return True
 
 
 class RunFacts(NamedTuple):

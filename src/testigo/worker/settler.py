@@ -2,8 +2,7 @@
 
 What may succeed on the fast path goes through `settle`; all else, and what that defers, through
 `settle_deferred` in a second thread, so that a wait for one job's lock keeps nobody else's end. A
-lease stays listed until its answer is known. Where the session is over, what was reported is kept
-as a late result.
+lease stays listed until its answer is known. Where the session is over, a result is kept as a late one.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from testigo.authority.actions import SessionAction
 from testigo.authority.deferred import settle_deferred
 from testigo.authority.settle import Settlement, settle
 from testigo.errors import Error, ReceiptExpired, SessionReplaced
-from testigo.rules.outcomes import Degrade, Fail, Lose, Release, Succeed
+from testigo.rules.outcomes import Degrade, Fail, Succeed, is_result
 from testigo.store.database import Database
 from testigo.store.failures import reason_of
 from testigo.worker.asking import Asker, Grumbler
@@ -183,10 +182,10 @@ class Settler:
         term.answered(action)
 
     def _without_what_nobody_keeps(self, term: Term, rows: list[tuple[int, Run]]) -> list[tuple[int, Run]]:
-        """Of a session that is over, only results are evidence; that a run was given back or lost is none."""
+        """Of a session that is over, only results are evidence: nothing else is worth a command."""
         if term.over is None:
             return rows
-        kept = [(place, run) for place, run in rows if not isinstance(_end(run).outcome, Release | Lose)]
+        kept = [(place, run) for place, run in rows if is_result(_end(run).outcome)]
         gone = {run.ticket for _, run in rows} - {run.ticket for _, run in kept}
         self._done(term, [run for _, run in rows if run.ticket in gone], time.monotonic())
         return kept
