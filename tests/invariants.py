@@ -203,12 +203,13 @@ INVARIANTS = (
         ),
     ),
     Invariant(
-        "a child whose parent can never succeed has ended, unless it waits for the parent's successor",
+        "a child whose parent can never succeed has ended, unless it waits for a successor or runs all the same",
         Statement(
             f"""
             SELECT e.parent, e.child, e.policy, e.closed, c.state
             FROM testigo.edge e JOIN testigo.job c ON c.id = e.child
             WHERE e.closed NOT IN ('succeeded', 'succeeded_degraded') AND c.state NOT IN {_TERMINAL}
+              AND e.policy <> 'run'
             """
         ),
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from functools import partial
+from itertools import permutations
 
 import pytest
 
@@ -17,6 +18,7 @@ from testigo.authority.promote import promote
 from testigo.authority.reprocess import Reprocessed, reprocess
 from testigo.authority.settle import settle
 from testigo.authority.submissions import NewJob
+from testigo.authority.submit import submit_within
 from testigo.errors import StateConflict
 from testigo.rules.decide import Policy
 from testigo.rules.outcomes import Degrade, Fail, Outcome, Succeed
@@ -150,6 +152,7 @@ CHAINS = {
     (Policy.CANCEL, Policy.CANCEL): ("cancelled", "cancelled"),
     (Policy.WAIT, Policy.FAIL): ("inputs_pending", "inputs_pending"),
     (Policy.FAIL, Policy.WAIT): ("permanent_failure", "inputs_pending"),
+    (Policy.RUN, Policy.FAIL): ("ready", "inputs_pending"),
 }
 
 
@@ -174,6 +177,29 @@ def test_a_failure_ends_the_chain_behind_it_as_each_link_says(
     first, rest = CHAINS[policies]
     last = "inputs_pending" if rest == "inputs_pending" else CHAINS[policies][1]
     assert [world.state(link.id) for link in links] == [first, rest, last]
+
+
+@pytest.mark.parametrize("order", list(permutations(["succeeds", "fails", "is cancelled"])), ids=", ".join)
+@pytest.mark.parametrize("admitted", ["before", "after"])
+def test_a_child_that_runs_all_the_same_does_so_once_when_its_last_parent_has_ended(
+    world: World, order: tuple[str, ...], admitted: str
+) -> None:
+    """Whatever became of them, in whichever order, and even if they ended before it was admitted (spec A-08, P-25)."""
+    parents = dict(zip(order, world.submit(*(NewJob("work", queue="q", priority=n) for n in range(3))), strict=True))
+    (child,) = world.db.run(submit_within, [waits_for(*parents.values(), policy=Policy.RUN)], action=world.action()).jobs
+    if admitted == "before":
+        world.db.run(admit)
+    worker = world.worker()
+    for n, end in enumerate(order):
+        if admitted == "before":
+            assert (n, world.state(child.job_id)) == (n, "inputs_pending")
+        if end == "is cancelled":
+            world.db.run(cancel, [parents[end]], action=world.action())
+        else:
+            worker.settle((worker.take(), Succeed() if end == "succeeds" else NEVER))
+    world.db.run(admit)
+    assert (world.state(child.job_id), world.events(child.job_id)[1:]) == ("ready", [])
+    assert len(world.worker(queues=["children"]).claim(2).leases) == 1
 
 
 def test_a_child_that_is_to_wait_for_the_successor_of_a_failure_stops_no_other_admission(world: World) -> None:

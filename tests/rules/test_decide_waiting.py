@@ -14,7 +14,7 @@ from testigo.rules.states import WAITING, State
 from testigo.rules.transitions import EventType as E
 from tests.rules.positions import NOW, at
 
-SUBSETS = list(chain.from_iterable(combinations(Policy, size) for size in range(4)))
+SUBSETS = list(chain.from_iterable(combinations(Policy, size) for size in range(5)))
 PARENTS = [Inputs(still_open, broken) for still_open, broken in product((0, 1, 7), SUBSETS)]
 """Parents that are open or not, and every set of policies of those that can never succeed."""
 

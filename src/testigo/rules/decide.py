@@ -45,6 +45,9 @@ class Policy(StrEnum):
     FAIL = "fail"
     CANCEL = "cancel"
     WAIT = "wait"
+    """For a successor of that parent."""
+    RUN = "run"
+    """When all parents have ended, whatever became of them: the child looks at what they left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,20 +106,30 @@ class Inputs:
     open: int
     broken: Sequence[Policy] = ()
 
+    @property
+    def hold(self) -> bool:
+        """Whether the job has to wait for any of them."""
+        return self.open > 0 or any(policy is not Policy.RUN for policy in self.broken)
+
+    @property
+    def end(self) -> bool:
+        """Whether the job ends by any of them."""
+        return Policy.FAIL in self.broken or Policy.CANCEL in self.broken
+
 
 def admit(position: Position, parents: Inputs, *, due: bool) -> Move:
     """Accept a submitted job: it waits for its time, for its parents, or it is ready (spec P-11, P-25).
 
     One that a parent's failure ends is accepted first; `inputs` then ends it, as its own fact.
     """
-    target = State.INPUTS_PENDING if parents.open or parents.broken else State.READY
+    target = State.INPUTS_PENDING if parents.hold else State.READY
     move = _move(position, Command.ADMIT, [(Command.ADMIT, target)])
-    return move if due or _ends(parents) else replace(move, target=State.CREATED)
+    return move if due or parents.end else replace(move, target=State.CREATED)
 
 
 def promote(position: Position, parents: Inputs) -> Move:
     """Move on what has waited long enough (spec P-13)."""
-    waits = position.state is State.CREATED and (parents.open or parents.broken)
+    waits = position.state is State.CREATED and parents.hold
     target = State.INPUTS_PENDING if waits else State.READY
     return _move(position, Command.PROMOTE, [(Command.PROMOTE, target)])
 
@@ -130,11 +143,11 @@ def inputs(position: Position, parents: Inputs) -> Move | None:
     before = [(Command.PROMOTE, State.INPUTS_PENDING)] if position.state is State.CREATED else []
     if position.state not in (State.CREATED, State.INPUTS_PENDING):
         return None
-    if _ends(parents):
+    if parents.end:
         fails = Policy.FAIL in parents.broken
         target = State.PERMANENT_FAILURE if fails else State.CANCELLED
         return _move(position, Command.INPUTS, [*before, (Command.INPUTS, target)], reason="parent")
-    if before or parents.open or parents.broken:
+    if before or parents.hold:
         return None
     return _move(position, Command.INPUTS, [(Command.INPUTS, State.READY)])
 
@@ -285,10 +298,6 @@ def _give_back(position: Position, command: Command, *, keeps: bool, now: dateti
     if not keeps:
         steps.append((Command.PROMOTE, State.READY))
     return _move(position, command, steps, releases=1)
-
-
-def _ends(parents: Inputs) -> bool:
-    return any(policy is not Policy.WAIT for policy in parents.broken)
 
 
 def _move(

@@ -63,7 +63,7 @@ def submit(
         typer.Option(
             "--policy",
             metavar="POLICY",
-            help="What becomes of it when a parent can never succeed: fail, cancel or wait.",
+            help="What becomes of it when a parent can never succeed: fail, cancel, wait or run.",
             autocompletion=complete.policies,
         ),
     ] = "fail",
