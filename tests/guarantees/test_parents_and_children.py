@@ -186,7 +186,8 @@ def test_a_child_that_runs_all_the_same_does_so_once_when_its_last_parent_has_en
 ) -> None:
     """Whatever became of them, in whichever order, and even if they ended before it was admitted (spec A-08, P-25)."""
     parents = dict(zip(order, world.submit(*(NewJob("work", queue="q", priority=n) for n in range(3))), strict=True))
-    (child,) = world.db.run(submit_within, [waits_for(*parents.values(), policy=Policy.RUN)], action=world.action()).jobs
+    waiting = waits_for(*parents.values(), policy=Policy.RUN)
+    (child,) = world.db.run(submit_within, [waiting], action=world.action()).jobs
     if admitted == "before":
         world.db.run(admit)
     worker = world.worker()
