@@ -18,6 +18,7 @@ from tests.services import (
     create_database,
     drop_database,
     embedded_bindir,
+    postgres,
     postgres15_bindir,
     server_directory,
 )
@@ -115,6 +116,22 @@ def database_url(server_url: str, template_name: str) -> Iterator[str]:
     name = f"test_{uuid.uuid4().hex}"
     yield create_database(server_url, name, template=template_name)
     drop_database(server_url, name)
+
+
+@pytest.fixture(scope="session")
+def quiet_server_url() -> Iterator[str]:
+    """The database `postgres` of a server that only this process's tests use, with a migrated database `template`."""
+    with server_directory() as directory, postgres(embedded_bindir(), directory) as server:
+        migrate(create_database(server.url, "template"))
+        yield server.url
+
+
+@pytest.fixture
+def quiet_database_url(quiet_server_url: str) -> Iterator[str]:
+    """As `database_url`, where no other test has a transaction: for what waits for every one of its server's."""
+    name = f"test_{uuid.uuid4().hex}"
+    yield create_database(quiet_server_url, name, template="template")
+    drop_database(quiet_server_url, name)
 
 
 @pytest.fixture

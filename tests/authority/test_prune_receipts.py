@@ -21,11 +21,14 @@ from tests.invariants import check
 from tests.world import Worker, World, settlement
 
 
-def prune(world: World, command: Any, rows: int, *, limit: int = 1000) -> list[Pruned]:
-    """Send it until so many rows went, and twice more; the answers that were not "nothing".
+@pytest.fixture
+def database_url(quiet_database_url: str) -> str:
+    """Nothing goes while any transaction of the server runs that is as old as its refusal: none of another test."""
+    return quiet_database_url
 
-    Nothing goes while any transaction of the server runs that is as old as its refusal, be it another test's.
-    """
+
+def prune(world: World, command: Any, rows: int, *, limit: int = 1000) -> list[Pruned]:
+    """Send it until so many rows went, and twice more; the answers that were not "nothing"."""
     deadline = time.monotonic() + 60
     steps: list[Pruned] = []
     while len(steps) < 2 or sum(step.pruned for step in steps[:-2]) < rows:
