@@ -314,7 +314,7 @@ def test_an_order_that_is_none_is_refused(people: People, given: dict[str, Any])
 
 def test_administrators_who_change_each_other_do_not_wait_in_a_circle(people: People) -> None:
     """Each order takes the rows of all whom it names in the order of their names (spec P-08)."""
-    ana, bea = people.user(Role.ADMIN, "ana"), people.user(Role.ADMIN, "bea")
+    ana, bea, _ = (people.user(Role.ADMIN, name) for name in ("ana", "bea", "cid"))
 
     def change(who: Who, name: str) -> Callable[[Any], object]:
         order = people.order(who, Right.MANAGE, "users.role", objects=(f"user:{name}",))

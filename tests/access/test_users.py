@@ -23,7 +23,7 @@ from testigo.authority.actions import Action
 from testigo.authority.read import Cursor
 from testigo.errors import CursorInvalid, Invalid, NotFound, StateConflict
 from testigo.store.database import Database
-from tests.races import race
+from tests.races import deadlocks, race
 
 CHANGES: list[Callable[..., Any]] = [
     partial(set_role, role=Role.ADMIN),
@@ -132,3 +132,39 @@ def test_a_role_that_is_none_is_refused(db: Database) -> None:
     """With those that there are."""
     with pytest.raises(Invalid, match="viewer, operator, reviewer, admin"):
         db.run(add_user, "ana", "root", action=Action("tester"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("change", [disable_user, partial(set_role, role=Role.OPERATOR)], ids=["disable", "role"])
+def test_the_last_administrator_remains(db: Database, change: Callable[..., Any]) -> None:
+    """One who is disabled is none, nor is anybody else; what is so already is no change."""
+    add(db, "ana", Role.ADMIN)
+    add(db, "bea", Role.ADMIN)
+    add(db, "cid", Role.OPERATOR)
+    assert db.run(change, "bea", action=Action("tester")).changed
+    with pytest.raises(StateConflict, match="ana is the last administrator") as refusal:
+        db.run(change, "ana", action=Action("user:ana"))
+    assert (refusal.value.field, refusal.value.limit) == ("name", "1 administrator who may log in")
+    assert not db.run(set_role, "ana", Role.ADMIN, action=Action("tester")).changed
+    assert not db.run(change, "bea", action=Action("tester")).changed
+    kept = db.run(known, "ana")
+    assert kept is not None
+    assert (kept.role, kept.epoch) == (Role.ADMIN, 1)
+    assert db.run(set_role, "cid", Role.ADMIN, action=Action("tester")).changed
+    assert db.run(change, "ana", action=Action("tester")).changed
+
+
+@pytest.mark.parametrize("change", [disable_user, partial(set_role, role=Role.OPERATOR)], ids=["disable", "role"])
+def test_of_administrators_who_end_each_other_one_remains(db: Database, change: Callable[..., Any]) -> None:
+    """Whoever comes last is refused, though they looked while there were others."""
+    names = ("ana", "bea", "cid")
+    for name in names:
+        add(db, name, Role.ADMIN)
+    answers = race(db, *[partial(db.run, change, name, action=Action("tester")) for name in names])
+    assert sorted(type(answer).__name__ for answer in answers) == ["StateConflict", "UserReceipt", "UserReceipt"]
+    assert deadlocks(db) == 0
+
+
+def test_an_issuer_of_logins_may_end_the_last_administrator(db: Database) -> None:
+    """Who is one there is said there: what it takes from somebody does not stay theirs here."""
+    add(db, "ana@login.example", Role.ADMIN)
+    assert db.run(set_role, "ana@login.example", Role.VIEWER, issuer_says=True, action=Action("tester")).changed

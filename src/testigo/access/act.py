@@ -106,9 +106,17 @@ _TOKEN = Statement(
     """
 )
 
-# An order that changes users holds all of them, its own among them, before it goes on: two administrators
-# who change each other meet here, and not in a circle.
-_USERS = Statement("SELECT FROM testigo.user WHERE name = ANY (CAST(:names AS text[])) ORDER BY name FOR NO KEY UPDATE")
+# An order that changes users holds all of them, its own among them, before it goes on, and all administrators, of
+# whom one has to remain: two administrators who change each other meet here, and not in a circle.
+_USERS = Statement(
+    """
+    SELECT
+    FROM testigo.user
+    WHERE name = ANY (CAST(:names AS text[])) OR (:administrators AND role = 'admin')
+    ORDER BY name
+    FOR NO KEY UPDATE
+    """
+)
 
 
 def act(c: Connection, order: Order, command: Callable[[Connection], R]) -> R:
@@ -152,7 +160,8 @@ def _still_allowed(c: Connection, order: Order) -> Role:
         return who.role
     users = [each.removeprefix("user:") for each in order.objects if each.startswith("user:")]
     if users:
-        _USERS.rows(c, names=sorted({who.name, *users} if who.via is not Via.TOKEN else users))
+        names = sorted({who.name, *users} if who.via is not Via.TOKEN else users)
+        _USERS.rows(c, names=names, administrators=order.right is Right.MANAGE)
     if who.via is Via.TOKEN:
         row = _TOKEN.row(c, credential=who.credential)
     else:

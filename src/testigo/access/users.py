@@ -1,7 +1,8 @@
 """Users: who may log in, and as what.
 
 Each change of a password or role, and disabling, raises the user's epoch: every login and open stream
-of an older epoch ends at its next look. Who may call these is for `act` to decide.
+of an older epoch ends at its next look. Who may call these is for `act` to decide. Whoever asks, an
+administrator remains: the last one who may log in is neither disabled nor given another role.
 """
 
 from __future__ import annotations
@@ -82,11 +83,14 @@ _ADD = Statement(
     """
 )
 
+# All administrators are held, so that of two who take each other's place away one finds the other gone. As in `act`,
+# by their names: nobody waits in a circle.
 _LOCK = Statement(
     """
-    SELECT u.role, u.epoch, u.disabled_at IS NOT NULL AS disabled
+    SELECT u.name, u.role, u.epoch, u.disabled_at IS NOT NULL AS disabled
     FROM testigo.user u
-    WHERE u.name = :name
+    WHERE u.name = :name OR (:administrators AND u.role = 'admin')
+    ORDER BY u.name
     FOR NO KEY UPDATE
     """
 )
@@ -177,10 +181,17 @@ def add_user(c: Connection, name: str, role: Role, password_hash: str | None = N
     return UserReceipt(who, **receipt.answer, replayed=receipt.replayed)
 
 
-def set_role(c: Connection, name: str, role: Role, *, action: Action) -> UserReceipt:
-    """Give a user another role; their logins end. Raises `NotFound`."""
+def set_role(c: Connection, name: str, role: Role, *, issuer_says: bool = False, action: Action) -> UserReceipt:
+    """Give a user another role; their logins end.
+
+    Raises `NotFound`, and `StateConflict` where no administrator would remain: unless an issuer of logins says so,
+    for whom it is to make another one.
+    """
     given = fields.member(role, Role, field="role")
-    return _change(c, "set_role", name, _SET_ROLE, {"role": given}, lambda row: row.role != given, action)
+    ends = given is not Role.ADMIN and not issuer_says
+    return _change(
+        c, "set_role", name, _SET_ROLE, {"role": given}, lambda row: row.role != given, action, ends_administrator=ends
+    )
 
 
 def set_password_hash(c: Connection, name: str, password_hash: str, *, action: Action) -> UserReceipt:
@@ -189,8 +200,11 @@ def set_password_hash(c: Connection, name: str, password_hash: str, *, action: A
 
 
 def disable_user(c: Connection, name: str, *, action: Action) -> UserReceipt:
-    """Let a user log in no more; their logins end. What they did stays told. Raises `NotFound`."""
-    return _change(c, "disable_user", name, _DISABLE, {}, lambda row: not row.disabled, action)
+    """Let a user log in no more; their logins end. What they did stays told.
+
+    Raises `NotFound`, and `StateConflict` where no administrator would remain.
+    """
+    return _change(c, "disable_user", name, _DISABLE, {}, lambda row: not row.disabled, action, ends_administrator=True)
 
 
 def enable_user(c: Connection, name: str, *, action: Action) -> UserReceipt:
@@ -233,6 +247,8 @@ def _change(
     values: dict[str, Any],
     differs: Any,
     action: Action,
+    *,
+    ends_administrator: bool = False,
 ) -> UserReceipt:
     """Make a change of one user, unless it is so already. Hashes and passwords are in no receipt's digest."""
     who = spelled(name, field="name")
@@ -240,16 +256,28 @@ def _change(
     digest = digest_of(action, command, [who, *told])
 
     def change() -> dict[str, object]:
-        row = _LOCK.row(c, name=who)
+        held = {row.name: row for row in _LOCK.rows(c, name=who, administrators=ends_administrator)}
+        row = held.pop(who, None)
         if row is None:
             raise NotFound(f"There is no user {who}.", field="name", remedy="See `testigo user list`.")
         if not differs(row):
             return {"epoch": row.epoch, "changed": False}
+        if ends_administrator and _administers(row) and not any(map(_administers, held.values())):
+            raise StateConflict(
+                f"{who} is the last administrator: nobody could manage users any more.",
+                field="name",
+                limit="1 administrator who may log in",
+                remedy="Make somebody else an administrator first: `testigo user role NAME admin`.",
+            )
         (changed,) = statement.rows(c, name=who, **values)
         return {"epoch": changed.epoch, "changed": True}
 
     receipt = exactly_once(c, action, digest, change)
     return UserReceipt(who, **receipt.answer, replayed=receipt.replayed)
+
+
+def _administers(row: Row[Any]) -> bool:
+    return row.role == Role.ADMIN and not row.disabled
 
 
 def _view(row: Row[Any]) -> UserView:

@@ -108,7 +108,7 @@ def _let_in(c: Connection, name: str, role: Role, digest: str, asked: Order) -> 
             raise Unauthenticated(f"The user {name} is disabled here.", remedy="Ask an administrator.") from error
     elif found.role != role:
         changing = replace(asked, what="users.role")
-        epoch = act(c, changing, lambda c: set_role(c, name, role, action=changing.action)).epoch
+        epoch = act(c, changing, lambda c: set_role(c, name, role, issuer_says=True, action=changing.action)).epoch
     else:
         epoch = found.epoch
     log_in(c, name, digest, epoch=epoch, address=asked.address)
