@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import httpx
+import psycopg
 import pytest
+from psycopg import sql
 
 from testigo.access.roles import Role
 from testigo.authority.actions import new_id
@@ -12,6 +14,7 @@ from testigo.errors import Busy
 from testigo.settings import Web
 from testigo.store.sql import Statement
 from testigo.web.door import Door
+from tests.store.roles import as_role, ordinary_role
 from tests.web.conftest import Site, served
 from tests.wire import wire
 from tests.worker.kit import await_that
@@ -86,6 +89,24 @@ def test_a_server_that_says_nothing_is_waited_for_no_longer_than_stated(database
         answers = [viewer.get("/horizon/jobs") for _ in range(2)]
         assert any(answer.status_code == 503 for answer in answers)
         await_that(lambda: viewer.get("/horizon/jobs").status_code == 200, "the recovery of the panel")
+
+
+def test_a_role_that_may_only_read_lets_nobody_in_and_says_so(database_url: str, world: World) -> None:
+    """To log in is to write: whoever runs the installation is told what to grant, and nobody sees a failure."""
+    with ordinary_role(database_url) as role, psycopg.connect(database_url, autocommit=True) as administrator:
+        names = {"schema": sql.Identifier(world.db.schema), "role": sql.Identifier(role)}
+        administrator.execute(sql.SQL("GRANT USAGE ON SCHEMA {schema} TO {role}").format(**names))
+        administrator.execute(sql.SQL("GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role}").format(**names))
+        with served(as_role(database_url, role), world) as site:
+            for data in ({"name": "admin", "password": "password"}, {"link": "a link"}):
+                page = site.anybody().post("/horizon/login", data=data, headers={"Origin": site.url})
+                assert is_unavailable(page)
+                assert "nothing be written" in page.text
+                assert "Grant the role" in page.text
+            told = site.program(Role.VIEWER).get("/api/v1/jobs")
+            assert is_unavailable(told)
+            assert told.json()["remedy"].startswith("Grant the role")
+        administrator.execute(sql.SQL("DROP OWNED BY {role}").format(**names))
 
 
 def test_a_reading_that_takes_too_long_is_given_up_by_the_database(site: Site) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TypeVa
 
 from fastapi import Depends, Request
 from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
 
 from testigo.access.act import Order, act, refused
 from testigo.access.roles import Right
@@ -23,7 +24,7 @@ from testigo.authority.actions import Action, JobId, new_id
 from testigo.errors import AuthorityUnavailable, Broken, Busy, Error
 from testigo.settings import Web
 from testigo.store.database import AsyncDatabase
-from testigo.store.failures import sqlstate_of
+from testigo.store.failures import reason_of, sqlstate_of
 from testigo.store.sql import Statement
 
 if TYPE_CHECKING:
@@ -37,8 +38,15 @@ R = TypeVar("R")
 _log = logging.getLogger("testigo.web")
 
 _QUERY_CANCELED = "57014"
+_MAY_ONLY_READ = frozenset({"25006", "42501"})
+"""A transaction that may only read, as on a standby; and a role without the right."""
 _GRACE_SECONDS = 1.0
 """How much longer than the database a server waits: an answer of the database says more than none."""
+
+_LET_WRITE = (
+    "Grant the role that serves the panel SELECT, INSERT, UPDATE and DELETE on the tables; on a standby, wait for its "
+    "promotion."
+)
 
 _TIMED = Statement("SELECT set_config('statement_timeout', :milliseconds, true)")
 
@@ -153,9 +161,16 @@ def _timed(
 
 @asynccontextmanager
 async def _answered(seconds: float) -> AsyncIterator[None]:
-    """Wait no longer than this for what happens within."""
+    """Wait no longer than this for what happens within, and say so where the database lets nothing be written."""
     try:
         async with asyncio.timeout(seconds):
             yield
     except TimeoutError as error:
         raise AuthorityUnavailable(f"The database did not answer in {seconds:g} seconds.") from error
+    except DBAPIError as error:
+        if sqlstate_of(error) not in _MAY_ONLY_READ:
+            raise
+        _log.warning("the database lets nothing be written: %s", reason_of(error))
+        raise AuthorityUnavailable(
+            "The database lets be read, and nothing be written: nobody can be let in.", remedy=_LET_WRITE
+        ) from error
