@@ -152,8 +152,10 @@ def test_no_more_run_than_there_are_slots(world: World, tmp_path: Path, database
 
 def test_runners_that_know_other_kinds_are_replaced(world: World, tmp_path: Path, database_url: str) -> None:
     """One runner that began with new code makes its kinds claimed, so the others must know them, too."""
-    with worker(tmp_path, database_url, MODULE, "--runners", "2", *ARGUMENTS[2:]) as it:
-        it.ready()
+    told = "\nPath(f'{os.getpid()}.loaded').touch()\n"
+    with worker(tmp_path, database_url, MODULE + told, "--runners", "2", *ARGUMENTS[2:]) as it:
+        # Those that share their slots and the one that stands by for a run alone: none begins with the new code.
+        await_that(lambda: len(list(tmp_path.glob("*.loaded"))) == 3, "the start of three runners")
         code = MODULE.replace('app.job("grows"', 'app.job("new"')
         (tmp_path / "jobs.py").write_text(code.replace("def grows", "def renamed_meanwhile"), "utf-8")
         os.kill(min(it.runners()), signal.SIGKILL)
