@@ -62,6 +62,7 @@ async def show(request: Request, door: AtDoor, who: Caller) -> HTMLResponse:
         users=every,
         tokens=given,
         action_id=new_id(),
+        ending_id=new_id(),
         result=request.query_params.get("said"),
     )
 
@@ -111,10 +112,11 @@ async def change_password(
 
 
 @routes.post("/logins/end", Right.READ)
-async def end_others(request: Request, door: AtDoor, who: Caller) -> Response:
+async def end_others(request: Request, door: AtDoor, who: Caller, action_id: ActionId) -> Response:
     """End one's other logins, wherever they are."""
     if who.via is not Via.TOKEN:
-        await door.run(end_logins, who.name, but=who.credential)
+        asked = order(request, who, Right.READ, "users.end_logins", (f"user:{who.name}",), "", action_id=action_id)
+        await door.act(asked, lambda c: end_logins(c, who.name, but=who.credential))
     return done(request, f"{ROOT}/settings", "ended")
 
 
