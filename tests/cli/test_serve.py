@@ -18,10 +18,11 @@ import pytest
 from testigo.access.roles import Role
 from testigo.access.secret import Secret
 from testigo.access.tokens import NewToken, create_token
-from testigo.access.users import add_user, disable_user
+from testigo.access.users import add_user, disable_user, users
 from testigo.authority.actions import Action
 from testigo.store.database import Database
 from tests.cli.conftest import Cli
+from tests.cli.process import piped
 from tests.web.listening import listened
 from tests.worker.kit import PATIENCE_SECONDS, await_that, children_of
 from tests.world import World
@@ -130,6 +131,32 @@ def test_on_a_database_of_ones_own_a_link_logs_in_once(server_directory: Path, t
         assert client.get("/horizon").status_code == 401
         assert server.stop(signal.SIGINT) == 0
         assert secret not in server.log.read_text("utf-8")
+
+
+def test_whoever_starts_it_reads_what_is_waited_for(server_directory: Path) -> None:
+    """That its embedded database starts, and nothing where that runs already."""
+    url = f"embedded:{server_directory / 'db'}"
+    assert _said_while_serving(url) == "starting the embedded database …\n"
+    with Database(url) as db:
+        db.run(users)
+        assert _said_while_serving(url) == ""
+
+
+def _said_while_serving(url: str) -> str:
+    """What a server that was started and stopped told people, beside where it is."""
+    process = piped("serve", "--port", "0", url=url)
+    try:
+        assert process.stdout is not None
+        panel = process.stdout.readline().split(",")[0].removeprefix("The panel is at ")
+        with httpx.Client(base_url=panel.removesuffix("/horizon"), timeout=PATIENCE_SECONDS) as client:
+            await_that(lambda: _answers(client), "an answer of the server")
+        process.terminate()
+        _, said = process.communicate(timeout=PATIENCE_SECONDS)
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode == 0, said
+    return said
 
 
 def test_whoever_was_disabled_gets_no_link(server_directory: Path, tmp_path: Path) -> None:

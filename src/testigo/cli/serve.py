@@ -91,7 +91,7 @@ def serve_here(
         entrance = listening(host, port)
     except OSError as error:
         raise Misuse(_not_listening(host, port, error)) from error
-    with entrance, _running(place):
+    with entrance, _running(here, place):
         log_to_stderr(log_level, as_json=here.json)
         opened = _opened(here, place, settings, entrance, lets_in=lets_in)
         here.answer(opened._asdict(), lambda: _tell(opened))
@@ -132,7 +132,7 @@ def _web_extra() -> Iterator[None]:
 
 
 @contextmanager
-def _running(place: Installation) -> Iterator[None]:
+def _running(here: Call, place: Installation) -> Iterator[None]:
     """An embedded server runs meanwhile, so that it is started once for whatever asks it."""
     from testigo.store.embedded import EmbeddedServer
     from testigo.store.urls import embedded_directory
@@ -141,7 +141,7 @@ def _running(place: Installation) -> Iterator[None]:
     if directory is None:
         yield
         return
-    with EmbeddedServer.use(directory):
+    with EmbeddedServer.use(directory, starts=lambda: here.note("starting the embedded database …")):
         yield
 
 

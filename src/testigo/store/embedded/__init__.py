@@ -19,6 +19,7 @@ once to `/var/lib/testigo`. Nothing that was there before changes its mode or ow
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -61,8 +62,10 @@ class EmbeddedServer:
         ).render_as_string()
 
     @classmethod
-    def use(cls, directory: Path) -> EmbeddedServer:
+    def use(cls, directory: Path, *, starts: Callable[[], object] = lambda: None) -> EmbeddedServer:
         """Start the server of `directory`, or join it, and return when it answers.
+
+        `starts` is called before a start, and not where it is joined: for whoever tells people what they wait for.
 
         A server that was killed is started again, for all its users, at the same URL, by the next
         use. Blocks for as long as a start takes (a first one makes the database); waits at most
@@ -74,7 +77,7 @@ class EmbeddedServer:
                 "The embedded server does not run on Windows.",
                 remedy="Use WSL 2, or name a PostgreSQL server in TESTIGO_URL.",
             )
-        return cls(join(directory))
+        return cls(join(directory, starts))
 
     @property
     def url(self) -> str:

@@ -13,6 +13,7 @@ import shlex
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
@@ -66,8 +67,10 @@ class Postmaster:
         self._log = Log(directory / "server.log")
         self._refusal = ""
 
-    def ensure(self) -> str:
+    def ensure(self, starts: Callable[[], object]) -> str:
         """The folder of the socket at which the server answers; started if no process of it is left.
+
+        `starts` is called once before a start, which takes seconds where the database is yet to be made.
 
         Raises EmbeddedUnusable, with the end of the log, if it cannot be started or does not answer in time.
         """
@@ -79,6 +82,8 @@ class Postmaster:
                 raise self._silent()
             if self._alive.try_alone():
                 try:
+                    if began is None:
+                        starts()
                     account, binaries = self._prepared()
                     if began is None:
                         deadline = time.monotonic() + EMBEDDED.start_seconds

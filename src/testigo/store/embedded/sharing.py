@@ -13,7 +13,7 @@ import contextlib
 import logging
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,14 +52,17 @@ _tables: dict[Path, _Table] = {}
 _turn = threading.RLock()
 
 
-def join(directory: Path) -> Seat:
-    """Take a seat, starting the server if it does not run. Blocks until it answers; raises EmbeddedUnusable."""
+def join(directory: Path, starts: Callable[[], object]) -> Seat:
+    """Take a seat, starting the server if it does not run. Blocks until it answers; raises EmbeddedUnusable.
+
+    `starts` is called before a start.
+    """
     real = take_folder(directory)
     with _turn, _behind_door(real):
         table = _tables.get(real) or _Table(FileLock(real / "users"), seats=0)
         try:
             table.users.share()
-            folder = Postmaster(real).ensure()
+            folder = Postmaster(real).ensure(starts)
             table.seats += 1
         except OSError as error:
             raise unusable_folder(real, error) from error
