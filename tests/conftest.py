@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from testigo.evidence.analysers.apart import install
 from testigo.store.database import Database
 from testigo.store.schema import migrate
 from tests.machine import NEEDS, deselect_unmet, in_ci, unmet
@@ -152,3 +153,11 @@ def fixture_server_directory() -> Iterator[Path]:
     """A new directory in which a test can run a server of its own."""
     with server_directory() as directory:
         yield directory
+
+
+@pytest.fixture(scope="session")
+def semgrep(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of analysers with semgrep in it. A test that uses it is marked `needs_package_index`."""
+    apart_from_us = tmp_path_factory.mktemp("analysers")
+    install("semgrep", apart_from_us)
+    return apart_from_us

@@ -39,10 +39,9 @@ def test_a_failed_installation_leaves_nothing(monkeypatch: pytest.MonkeyPatch, t
 
 
 @pytest.mark.needs_package_index
-def test_semgrep_runs_from_its_own_environment(tmp_path: Path) -> None:
+def test_semgrep_runs_from_its_own_environment(tmp_path: Path, semgrep: Path) -> None:
     """Installed apart, it finds what our rules describe, in folders that it leaves out by itself, too."""
-    apart.install("semgrep", tmp_path / "apart")
-    source = analyser("semgrep", apart=tmp_path / "apart")
+    source = analyser("semgrep", apart=semgrep)
     assert source.version()
     root = tree(tmp_path / "tree", {"a.py": UNSAFE, "tests/t.py": UNSAFE})
     found = findings(readings(source, task(root, tmp_path / "work")))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
+from testigo.evidence.analysers.comments import IN_SOURCE, asks
 from testigo.evidence.analysers.model import Bounds, Command, Ended, Task
 from testigo.evidence.analysers.programs import ODD, dotted, environment, installed, module
 from testigo.evidence.analysers.sources import Sources
@@ -16,9 +18,14 @@ from testigo.rules.evidence.sealing import Draft
 
 __all__ = ["Bandit"]
 
+TOTALS = "_totals"
+"""What stands among the files that it tells of, and is none."""
+
+_NOSEC = re.compile(r"#\s*nosec\b:?\s*(?P<of>[^#\s][^#]*)?")
+
 
 class Bandit:
-    """Runs bandit of our own environment. Its report is JSON and names what it could not parse."""
+    """Runs bandit of our own environment. Its report names what it looked at, and what of that it could not parse."""
 
     name = "bandit"
     bounds = Bounds(seconds=900)
@@ -32,21 +39,31 @@ class Bandit:
         return path.endswith(".py")
 
     def command(self, task: Task) -> Command | None:
-        """Status 1 says that there are findings. Given files and no folder, it looks for no settings in the tree."""
+        """Status 1 says that there are findings. Given files and no folder, it looks for no settings in the tree.
+
+        Of itself it would leave out every path with `.git`, `CVS` or the like somewhere in it, such as `.github/a.py`.
+        """
         if not task.files:
             return None
-        args = module("bandit", "--quiet", "--format", "json", *dotted(task.files))
+        all_of_it = ("--exclude=", "--ignore-nosec")
+        args = module("bandit", "--quiet", "--format", "json", *all_of_it, *dotted(task.files))
         return Command(args, exits=frozenset({0, 1}), environment=environment(task.work))
 
     def read(self, task: Task, ended: Ended | None) -> Iterator[Reading]:
-        """Each finding with the lines that it is about, not those around it, which would give it another identity."""
+        """Each finding with the lines that it is about, not those around it, which would give it another identity.
+
+        Then as failed the files of which the report does not tell that it looked at them.
+        """
         if ended is None:
             return
+        untold = set(task.files)
         sources = Sources(task.root)
         root = str(task.root.resolve())
         with Source(ended.stdout, name="bandit's report") as source:
             walk = Walk(source)
             for member in walk.members():
+                if member == "metrics":
+                    untold.difference_update(of_path(file, root=root) for file in walk.members() if file != TOTALS)
                 if member not in ("errors", "results"):
                     continue
                 for _ in walk.elements():
@@ -54,19 +71,24 @@ class Bandit:
                     try:
                         path = of_path(found["filename"], root=root)
                         if member == "errors":
+                            untold.discard(path)
                             yield Unread(path, str(found["reason"]), failed=True)
                         else:
                             yield _draft(found, path, sources)
                     except ODD as error:
                         raise walk.refused(f"bandit writes this otherwise: {error!r:.100}") from error
             walk.finish()
+        for path in sorted(untold):
+            yield Unread(path, "bandit did not look at it", failed=True)
 
 
 def _draft(found: dict[str, Any], path: str, sources: Sources) -> Draft:
     how_bad = severity.resolve(word=found["issue_severity"])
-    line, last = found["line_number"], max(found["line_range"])
+    line, first, last = found["line_number"], min(found["line_range"]), max(found["line_range"])
+    is_asked = asks(_NOSEC, sources.every(path)[first - 1 : last], found["test_id"], found["test_name"])
     cwe = found.get("issue_cwe") or {}
     known = {"confidence": found["issue_confidence"].lower(), "help": found.get("more_info"), "cwe": cwe.get("id")}
+    known |= IN_SOURCE if is_asked else {}
     return Draft(
         analyser=Bandit.name,
         rule=found["test_id"],
@@ -80,5 +102,6 @@ def _draft(found: dict[str, Any], path: str, sources: Sources) -> Draft:
         end_line=last,
         end_column=found["end_col_offset"] + 1,
         snippet=sources.lines(path, line, last),
+        suppressed=is_asked,
         metadata={name: str(value) for name, value in known.items() if value},
     )

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from testigo.errors import EvidenceInvalid
 from testigo.evidence.analysers.model import Bounds, Command, Ended, Task
 from testigo.evidence.analysers.programs import environment, installed, module
-from testigo.evidence.reported import Attached, Reading
+from testigo.evidence.reported import Attached, Reading, Unread
 from testigo.evidence.sbom.sanitise import MEDIA_TYPE, SBOM_BYTES_MAX, sanitised
 
 __all__ = ["Cyclonedx", "CyclonedxPy"]
@@ -36,21 +36,26 @@ class CyclonedxPy:
         return PurePosixPath(path).name in REQUIREMENTS
 
     def command(self, task: Task) -> Command | None:
-        """None without requirements and without an environment. Of several files the one nearest to the root counts."""
+        """None without requirements and without an environment. Of several files the nearest to the root is read."""
         options = ("--output-reproducible", "--output-format", "JSON", "--spec-version", "1.6", "--no-validate")
         if "environment" in task.options:
             about: tuple[str, ...] = ("environment", *options, task.options["environment"])
         else:
-            files = sorted(filter(self.takes, task.files), key=lambda file: (file.count("/"), file))
+            files = self._nearest_first(task)
             if not files:
                 return None
             about = ("requirements", *options, f"./{files[0]}")
         return Command(module("cyclonedx_py", *about), environment=environment(task.work))
 
     def read(self, task: Task, ended: Ended | None) -> Iterator[Reading]:
-        """The one artifact, if anything was run."""
+        """The one artifact, if anything was run; then as skipped the files of requirements that are not in it."""
         if ended is not None:
             yield _attached(ended.stdout, "cyclonedx-py's report", task)
+            for path in self._nearest_first(task)[0 if "environment" in task.options else 1 :]:
+                yield Unread(path, "the bill is made of something else", failed=False)
+
+    def _nearest_first(self, task: Task) -> list[str]:
+        return sorted(filter(self.takes, task.files), key=lambda file: (file.count("/"), file))
 
 
 class Cyclonedx:

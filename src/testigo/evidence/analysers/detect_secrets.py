@@ -6,12 +6,14 @@ every line that holds one: these findings have no snippet, and their identity is
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
+from testigo.evidence.analysers.comments import IN_SOURCE, asks
 from testigo.evidence.analysers.model import Bounds, Command, Ended, Task
-from testigo.evidence.analysers.programs import ODD, dotted, environment, installed, module
+from testigo.evidence.analysers.programs import ODD, dotted, environment, installed, program
 from testigo.evidence.analysers.sources import Sources
 from testigo.evidence.reported import Reading, Unread
 from testigo.evidence.streaming import Source, Walk
@@ -39,7 +41,11 @@ NO_TEXT = frozenset(
 )
 """What no line can be read of, by its name."""
 
-_FILTERS = "detect_secrets.filters.heuristic."
+WHOLE = Path(__file__).with_name("whole_detect_secrets.py")
+_SILENT = ("allowlist.is_line_allowlisted", "heuristic.is_lock_file", "heuristic.is_swagger_file")
+"""Filters that pass over files by their name, and over lines by what a comment says."""
+_ALLOWED = re.compile(r"pragma: ?(?:allow|white)list[ -]secret")
+_NEXT_ALLOWED = re.compile(r"pragma: ?allowlist[ -]nextline[ -]secret")
 
 
 class DetectSecrets:
@@ -58,15 +64,16 @@ class DetectSecrets:
         return file.name not in LOCK_FILES and file.suffix.lower() not in NO_TEXT
 
     def command(self, task: Task) -> Command | None:
-        """Filters that pass over whole files in silence are off: what is in scope is looked at."""
+        """Filters that pass over files and lines in silence are off: what is in scope is looked at."""
         if not task.files:
             return None
-        options = [f"--disable-filter={_FILTERS}{each}" for each in ("is_lock_file", "is_swagger_file")]
-        args = module("detect_secrets", "--cores", "1", "scan", "--no-verify", *options, *dotted(task.files))
+        options = [f"--disable-filter=detect_secrets.filters.{each}" for each in _SILENT]
+        args = program(WHOLE, "--cores", "1", "scan", "--no-verify", *options, *dotted(task.files))
         return Command(args, environment=environment(task.work))
 
     def read(self, task: Task, ended: Ended | None) -> Iterator[Reading]:
         """Each finding, then as failed the files of which it saw no line."""
+        sources = Sources(task.root)
         if ended is not None:
             root = str(task.root.resolve())
             with Source(ended.stdout, name="detect-secrets' report") as source:
@@ -75,9 +82,8 @@ class DetectSecrets:
                     if member == "results":
                         for file in walk.members():
                             path = of_path(file, root=root)
-                            yield from (_draft(walk, walk.value(), path) for _ in walk.elements())
+                            yield from (_draft(walk, walk.value(), path, sources) for _ in walk.elements())
                 walk.finish()
-        sources = Sources(task.root)
         for file in task.files:
             if reason := _unread(sources, file):
                 yield Unread(file, reason, failed=True)
@@ -94,9 +100,11 @@ def _unread(sources: Sources, file: str) -> str | None:
     return None
 
 
-def _draft(walk: Walk, found: Any, path: str) -> Draft:
+def _draft(walk: Walk, found: Any, path: str, sources: Sources) -> Draft:
     try:
         kind, line = found["type"], found["line_number"]
+        *before, own = ["", "", *sources.every(path)[max(0, line - 2) : line]][-2:]
+        is_asked = asks(_ALLOWED, [own]) or asks(_NEXT_ALLOWED, before)
         how_bad = Severity.MEDIUM if kind in GUESSED else Severity.HIGH
         return Draft(
             analyser=DetectSecrets.name,
@@ -106,6 +114,8 @@ def _draft(walk: Walk, found: Any, path: str) -> Draft:
             message=f"This line seems to hold a secret: {kind}",
             path=path,
             line=line,
+            suppressed=is_asked,
+            metadata=IN_SOURCE if is_asked else {},
         )
     except ODD as error:
         raise walk.refused(f"detect-secrets writes this otherwise: {error!r:.100}") from error

@@ -9,10 +9,12 @@ from pathlib import Path
 
 from testigo.errors import NotFound
 
-__all__ = ["ODD", "dotted", "environment", "installed", "module", "said"]
+__all__ = ["ODD", "dotted", "environment", "installed", "module", "program", "said"]
 
 ODD = (AttributeError, KeyError, TypeError, ValueError)
 """What reading a report raises that its program writes otherwise than it did."""
+
+_ISOLATED = (sys.executable, "-I", "-X", "utf8")
 
 SAID_BYTES_MAX = 4 * 1024**2
 """What is read of what a program said; it is named by file, so more than this names more files than a part has."""
@@ -23,7 +25,12 @@ def module(name: str, *args: str) -> tuple[str, ...]:
 
     It is isolated: neither the folder that it runs in, which is the tree, nor variables add to what it imports.
     """
-    return (sys.executable, "-I", "-X", "utf8", "-m", name, *args)
+    return (*_ISOLATED, "-m", name, *args)
+
+
+def program(file: Path, *args: str) -> tuple[str, ...]:
+    """The command line of a program that is one file of ours, isolated likewise."""
+    return (*_ISOLATED, str(file), *args)
 
 
 def installed(distribution: str) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
+from testigo.evidence.analysers.comments import IN_SOURCE, asks
 from testigo.evidence.analysers.model import Bounds, Command, Ended, Task
 from testigo.evidence.analysers.programs import ODD, dotted, environment, installed, module, said
 from testigo.evidence.analysers.sources import Sources
@@ -30,11 +33,19 @@ LOW = frozenset({"S101", "S105", "S106", "S107", "S110", "S112", "S311", "S403",
 
 _UNREADABLE = frozenset({"E902", "invalid-syntax"})
 _NOT_LINTED = "warning: Failed to lint "
-_KEPT = frozenset({"code", "filename", "location", "end_location", "message", "name", "url"})
+_CODES = r"(?:\s*:\s*(?P<of>[A-Z]+[0-9]+(?:[\s,]+[A-Z]+[0-9]+)*)|(?!\s*:))"
+_NOQA = re.compile(rf"#\s*noqa\b{_CODES}", re.I)
+_IGNORE = re.compile(r"#\s*ruff:\s*ignore\[(?P<of>[^\[\]]*)\]")
+_FILE = re.compile(rf"^\s*#\s*(?:ruff|flake8)\s*:\s*noqa\b{_CODES}", re.I)
+_KEPT = frozenset({"code", "filename", "location", "end_location", "message", "name", "noqa_row", "url"})
 
 
 class Ruff:
-    """Runs ruff of our own environment. Its report is JSON; files that are not UTF-8 it names on its standard error."""
+    """Runs ruff of our own environment. Its report is JSON; files that are not UTF-8 it names on its standard error.
+
+    Of the comments that ask it for silence, those about a range of lines (`ruff: disable`) are not read: what lies in
+    one is not suppressed.
+    """
 
     name = "ruff"
     bounds = Bounds(seconds=300, memory_bytes=4 * 1024**3)
@@ -48,11 +59,12 @@ class Ruff:
         return path.endswith((".py", ".pyi"))
 
     def command(self, task: Task) -> Command | None:
-        """Status 1 says that there are findings."""
+        """Status 1 says that there are findings. Files that are named are looked at wherever they lie."""
         if not task.files:
             return None
-        options = ("--isolated", "--no-cache", "--select", RULES, "--ignore", NOT_RULES, "--output-format", "json")
-        args = module("ruff", "check", *options, *dotted(task.files))
+        rules = ("--select", RULES, "--ignore", NOT_RULES)
+        options = ("--isolated", "--ignore-noqa", "--no-force-exclude", "--no-cache", "--output-format", "json")
+        args = module("ruff", "check", *rules, *options, *dotted(task.files))
         return Command(args, exits=frozenset({0, 1}), environment=environment(task.work))
 
     def read(self, task: Task, ended: Ended | None) -> Iterator[Reading]:
@@ -61,6 +73,11 @@ class Ruff:
             return
         failed: dict[str, str] = {}
         sources = Sources(task.root)
+
+        @lru_cache(maxsize=1)  # findings come file by file
+        def about_the_file(path: str) -> tuple[str, ...]:
+            return tuple(line for line in sources.every(path) if _FILE.match(line))
+
         root = str(task.root.resolve())
         with Source(ended.stdout, name="ruff's report") as source:
             walk = Walk(source)
@@ -72,7 +89,7 @@ class Ruff:
                     if found["code"] in _UNREADABLE:
                         failed.setdefault(path, str(found["message"]))
                     else:
-                        yield _draft(found, path, place, end, sources)
+                        yield _draft(found, path, place, end, sources, about_the_file(path))
                 except ODD as error:
                     raise walk.refused(f"ruff writes this otherwise: {error!r:.100}") from error
             walk.finish()
@@ -85,7 +102,15 @@ class Ruff:
             yield Unread(path, reason, failed=True)
 
 
-def _draft(found: dict[str, Any], path: str, place: dict[str, Any], end: dict[str, Any], sources: Sources) -> Draft:
+def _draft(
+    found: dict[str, Any],
+    path: str,
+    place: dict[str, Any],
+    end: dict[str, Any],
+    sources: Sources,
+    about_the_file: Iterable[str],
+) -> Draft:
+    is_asked = asks(_FILE, about_the_file, found["code"]) or _is_asked_of_line(found, sources.every(path))
     how_bad = _severity(found["code"])
     return Draft(
         analyser=Ruff.name,
@@ -100,8 +125,16 @@ def _draft(found: dict[str, Any], path: str, place: dict[str, Any], end: dict[st
         end_line=end["row"],
         end_column=end["column"],
         snippet=sources.lines(path, place["row"], end["row"]),
-        metadata={"help": found["url"]} if found.get("url") else {},
+        suppressed=is_asked,
+        metadata=({"help": found["url"]} if found.get("url") else {}) | (IN_SOURCE if is_asked else {}),
     )
+
+
+def _is_asked_of_line(found: dict[str, Any], lines: Sequence[str]) -> bool:
+    """Whether the line where ruff would look for a comment has one that is about the finding."""
+    row = found.get("noqa_row")
+    line = lines[row - 1 : row] if type(row) is int and row > 0 else ()
+    return asks(_NOQA, line, found["code"]) or asks(_IGNORE, line, found["code"])
 
 
 def _severity(rule: str) -> Severity:

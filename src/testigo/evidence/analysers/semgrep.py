@@ -7,12 +7,14 @@ folders such as `tests` does not apply.
 
 from __future__ import annotations
 
+import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from testigo.errors import NotFound
+from testigo.evidence.analysers.comments import IN_SOURCE, asks
 from testigo.evidence.analysers.model import Bounds, Command, Ended, Task
 from testigo.evidence.analysers.programs import ODD, dotted, environment
 from testigo.evidence.analysers.sources import Sources
@@ -27,6 +29,8 @@ __all__ = ["Semgrep"]
 RULES = Path(__file__).with_name("semgrep_rules.yml")
 WITHHELD = "requires login"
 """What stands in place of fingerprints and lines for those without an account."""
+
+_NOSEM = re.compile(r"\bnosem(?:grep)?\b(?:\s*:\s*(?P<of>[\w.-]+(?:\s*,\s*[\w.-]+)*)|(?!\s*:))", re.I)
 
 
 class Semgrep:
@@ -55,7 +59,7 @@ class Semgrep:
         if not files:
             return None
         quiet = ("--metrics=off", "--disable-version-check", "--oss-only", "--no-rewrite-rule-ids")
-        all_of_it = ("--no-git-ignore", "--max-target-bytes=0", "--timeout=30", "--jobs=1")
+        all_of_it = ("--no-git-ignore", "--disable-nosem", "--max-target-bytes=0", "--timeout=30", "--jobs=1")
         args = (str(self.program), "scan", "--json", f"--config={RULES}", *quiet, *all_of_it, *dotted(files))
         return Command(args, environment={**environment(task.work), "SEMGREP_SEND_METRICS": "off"})
 
@@ -105,6 +109,8 @@ def _draft(found: dict[str, Any], root: str, sources: Sources) -> Draft:
     begin, end = found["start"], found["end"]
     how_bad = severity.resolve(word=extra["severity"])
     given = extra.get("fingerprint")
+    before, own = ["", "", *sources.every(path)[max(0, begin["line"] - 2) : begin["line"]]][-2:]
+    is_asked = asks(_NOSEM, [own, *([before] if before.lstrip().startswith("#") else [])], found["check_id"])
     known = {name: value for name, value in extra["metadata"].items() if isinstance(value, str)}
     return Draft(
         analyser=Semgrep.name,
@@ -118,7 +124,7 @@ def _draft(found: dict[str, Any], root: str, sources: Sources) -> Draft:
         end_line=end["line"],
         end_column=end["col"],
         snippet=sources.lines(path, begin["line"], end["line"]),
-        suppressed=bool(extra.get("is_ignored")),
-        metadata=known,
+        suppressed=is_asked,
+        metadata=known | (IN_SOURCE if is_asked else {}),
         parts={"semgrep": given} if given and given != WITHHELD else {},
     )

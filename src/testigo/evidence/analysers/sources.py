@@ -24,13 +24,13 @@ class Sources:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._kept: OrderedDict[str, list[str] | None] = OrderedDict()
+        self._kept: OrderedDict[str, list[str]] = OrderedDict()
 
     def lines(self, path: str | None, first: int | None, last: int | None = None) -> str | None:
         """The lines from `first` to `last` of the file at `path`, at most 8; None if they cannot be read."""
         if path is None or first is None:
             return None
-        lines = self._lines(path)
+        lines = self.every(path)
         end = first if last is None else max(first, min(last, first + LINES_MAX - 1))
         return "".join(lines[first - 1 : end]).rstrip("\n") or None if lines else None
 
@@ -38,11 +38,12 @@ class Sources:
         """The whole file, as UTF-8. Raises OSError or UnicodeDecodeError, and OSError for one above 8 MiB."""
         return self._read(path).decode()
 
-    def _lines(self, path: str) -> list[str] | None:
+    def every(self, path: str) -> list[str]:
+        """All lines of the file at `path`; none where it cannot be read."""
         if path in self._kept:
             self._kept.move_to_end(path)
             return self._kept[path]
-        lines: list[str] | None = None
+        lines: list[str] = []
         with suppress(OSError):
             # As Python counts lines, and the analysers with it: \n, \r\n and \r end one, and no other character.
             lines = io.StringIO(self._read(path).decode(errors="replace"), newline=None).readlines()
