@@ -12,6 +12,7 @@ import pytest
 from testigo.access.roles import Role
 from testigo.access.secret import Secret, digest_of
 from testigo.access.tokens import NewToken, TokenReceipt, create_token, revoke_token, tokens, who_has_token
+from testigo.access.users import add_user, disable_user, enable_user
 from testigo.access.who import Via, Who
 from testigo.authority.actions import Action
 from testigo.errors import Invalid, NotFound, StateConflict
@@ -95,6 +96,20 @@ def test_a_token_that_is_revoked_works_no_more(db: Database) -> None:
     assert db.run(who_has_token, token.secret.digest) is None
     with pytest.raises(NotFound, match="There is no token nobody"):
         db.run(revoke_token, "nobody", action=Action("tester"))
+
+
+def test_the_tokens_that_a_user_made_end_with_them(db: Database) -> None:
+    """Nobody's credentials are left behind; those that others made go on, and to be enabled again revives none."""
+    db.run(add_user, "ana", Role.OPERATOR, action=Action("tester"))
+    made = {}
+    for maker in ("user:ana", "user:anas", "cli:root"):
+        made[maker], until = NewToken.new(), datetime.now(UTC) + timedelta(days=1)
+        digest, name = made[maker].secret.digest, f"of-{maker.partition(':')[2]}"
+        db.run(create_token, name, Role.VIEWER, until, digest, id=made[maker].id, action=Action(maker))
+    db.run(disable_user, "ana", action=Action("tester"))
+    db.run(enable_user, "ana", action=Action("tester"))
+    works = {maker: db.run(who_has_token, token.secret.digest) is not None for maker, token in made.items()}
+    assert works == {"user:ana": False, "user:anas": True, "cli:root": True}
 
 
 def test_the_last_use_is_noted_once_a_minute(db: Database, world: World) -> None:

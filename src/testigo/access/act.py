@@ -25,6 +25,7 @@ from testigo.authority.jobs import existing, lock
 from testigo.authority.receipts import digest_of, expired
 from testigo.errors import ActionIdCollision, Denied, Forbidden, Invalid, RevisionMismatch, Unauthenticated
 from testigo.rules import fields
+from testigo.rules.discreet import discreet
 from testigo.rules.text import tidy
 from testigo.settings import LIMITS
 from testigo.store.sql import Statement
@@ -208,7 +209,7 @@ def _entry(order: Order, role: Role, result: Result, code: str | None = None) ->
         who=Who(who.name, role, who.via, who.credential, who.epoch),
         what=order.what,
         objects=order.objects,
-        reason=tidy(order.reason).strip(),
+        reason=discreet(order.reason).strip(),
         result=result,
         action=order.action,
         digest=order.digest,

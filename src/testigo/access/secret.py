@@ -6,12 +6,15 @@ which can be guessed, are another matter (`passwords`).
 
 from __future__ import annotations
 
+import re
 import secrets
 from dataclasses import dataclass
 
 from testigo.rules.identity import content_digest
 
-__all__ = ["Secret", "digest_of"]
+__all__ = ["Secret", "digest_of", "is_secret"]
+
+_WRITTEN = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -37,3 +40,8 @@ class Secret:
 def digest_of(presented: str) -> str:
     """The digest of what somebody presents as a secret, whatever text it is."""
     return content_digest(presented.encode(errors="surrogatepass"))
+
+
+def is_secret(presented: str) -> bool:
+    """Whether this is written as chance's secrets are: what is not need not be looked for."""
+    return _WRITTEN.fullmatch(presented) is not None

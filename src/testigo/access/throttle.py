@@ -17,7 +17,7 @@ from testigo.rules.text import tidy
 from testigo.settings import ACCESS
 from testigo.store.sql import Statement
 
-__all__ = ["begin_try", "forgive"]
+__all__ = ["begin_try", "forgive", "network_of"]
 
 # Rows are locked in the order of their keys. What was forgotten begins anew.
 _BEGIN = Statement(
@@ -58,7 +58,9 @@ def begin_try(c: Connection, name: str, address: str | None) -> None:
     Raises `TooManyRequests`, whose fact `retry_after_seconds` is a whole number, when one of the two
     has to wait; then nothing is counted. `name` is whatever was typed, and kept as a digest alone.
     """
-    asked = [("name", _digest(name))] if address is None else [("address", _kept(address)), ("name", _digest(name))]
+    asked = (
+        [("name", _digest(name))] if address is None else [("address", network_of(address)), ("name", _digest(name))]
+    )
     found = _BEGIN.rows(
         c,
         scopes=[scope for scope, _ in asked],
@@ -80,8 +82,19 @@ def begin_try(c: Connection, name: str, address: str | None) -> None:
 def forgive(c: Connection, name: str, address: str | None) -> None:
     """Take a try back that succeeded: the name's failures are forgotten, the address's others are not."""
     if address is not None:
-        _FORGIVE_ADDRESS.rows(c, address=_kept(address))
+        _FORGIVE_ADDRESS.rows(c, address=network_of(address))
     _FORGET_NAME.rows(c, name=_digest(name))
+
+
+def network_of(address: str) -> str:
+    """What addresses are counted under together: of IPv6, those of one network, for whoever has one has 2**64."""
+    try:
+        known = ip_address(address.partition("%")[0])
+    except ValueError:
+        return tidy(address, bytes_max=200)
+    if isinstance(known, IPv4Address):
+        return str(known)
+    return str(known.ipv4_mapped or ip_network((known, 64), strict=False))
 
 
 def _wait_seconds(tries: int) -> float:
@@ -94,14 +107,3 @@ def _wait_seconds(tries: int) -> float:
 
 def _digest(name: str) -> str:
     return content_digest(name.strip().lower().encode(errors="surrogatepass"))
-
-
-def _kept(address: str) -> str:
-    """What addresses are counted under together: of IPv6, those of one network, for whoever has one has 2**64."""
-    try:
-        known = ip_address(address.partition("%")[0])
-    except ValueError:
-        return tidy(address, bytes_max=200)
-    if isinstance(known, IPv4Address):
-        return str(known)
-    return str(known.ipv4_mapped or ip_network((known, 64), strict=False))

@@ -7,6 +7,7 @@ Its text is shown once, to whoever made it; only its digest is kept. Each has a 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -26,7 +27,18 @@ from testigo.settings import ACCESS
 from testigo.store.command import single_statement
 from testigo.store.sql import Statement
 
-__all__ = ["NewToken", "TokenReceipt", "TokenView", "create_token", "revoke_token", "tokens", "who_has_token"]
+__all__ = [
+    "NewToken",
+    "TokenReceipt",
+    "TokenView",
+    "create_token",
+    "is_token",
+    "revoke_token",
+    "tokens",
+    "who_has_token",
+]
+
+_WRITTEN = re.compile(r"testigo_[0-9a-f]{32}_[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +172,11 @@ def revoke_token(c: Connection, name: str, *, action: Action) -> TokenReceipt:
 
     receipt = exactly_once(c, action, digest_of(action, "revoke_token", [called]), revoke)
     return TokenReceipt(receipt.answer["id"], called, receipt.answer["changed"], receipt.replayed)
+
+
+def is_token(presented: str) -> bool:
+    """Whether this is written as tokens are: what is not need not be looked for."""
+    return _WRITTEN.fullmatch(presented) is not None
 
 
 @single_statement

@@ -115,6 +115,9 @@ _SET_PASSWORD = Statement(
 
 _DISABLE = Statement(
     """
+    WITH revoked AS (
+        UPDATE testigo.token SET revoked_at = now() WHERE actor = 'user:' || :name AND revoked_at IS NULL
+    )
     UPDATE testigo.user
     SET disabled_at = now(), epoch = epoch + 1, changed_at = now()
     WHERE name = :name
@@ -200,7 +203,7 @@ def set_password_hash(c: Connection, name: str, password_hash: str, *, action: A
 
 
 def disable_user(c: Connection, name: str, *, action: Action) -> UserReceipt:
-    """Let a user log in no more; their logins end. What they did stays told.
+    """Let a user log in no more; their logins end, and the tokens that they made. What they did stays told.
 
     Raises `NotFound`, and `StateConflict` where no administrator would remain.
     """

@@ -31,6 +31,7 @@ from testigo.web.security.counted import Answers, Counted
 from testigo.web.security.headers import Headers
 from testigo.web.security.rate import Rate
 from testigo.web.security.requests import Named, Sized
+from testigo.web.security.strangers import Strangers
 from testigo.web.signals.hub import Hub
 from testigo.web.signals.routes import routes as signals
 
@@ -77,7 +78,8 @@ def create(database_url: str | None = None, *, schema: str | None = None, settin
     app.state.hub = hub
     app.state.background = background
     app.state.answers = answers
-    app.state.rate = Rate(chosen.requests_per_second, chosen.requests_burst)
+    app.state.rate = rate = Rate(chosen.requests_per_second, chosen.requests_burst)
+    app.state.strangers = Strangers(rate)
     add_handlers(app)
     for each in (entrance, api, panel, signals, oidc):
         app.include_router(each.router)

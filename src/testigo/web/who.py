@@ -10,11 +10,12 @@ from collections.abc import Callable
 from typing import Annotated
 
 from fastapi import Depends, Request
+from sqlalchemy import Connection
 
 from testigo.access.logins import who_logged_in
 from testigo.access.roles import Right
 from testigo.access.secret import digest_of
-from testigo.access.tokens import who_has_token
+from testigo.access.tokens import is_token, who_has_token
 from testigo.access.who import Who
 from testigo.errors import Unauthenticated
 from testigo.web.door import door_of
@@ -47,17 +48,30 @@ def allowed(right: Right) -> Callable[[Request], Who]:
 
 
 async def find_caller(request: Request) -> Who:
-    """Look who sends this request. Raises `Unauthenticated` for no login and no token that is valid."""
-    door = door_of(request)
+    """Look who sends this request.
+
+    Raises `Unauthenticated` for no login and no token that is valid, and `TooManyRequests` for too many such ones.
+    """
     authorization = request.headers.get("authorization")
     if authorization is not None:
         scheme, _, token = authorization.partition(" ")
-        found = await door.identify(who_has_token, digest_of(token.strip())) if scheme.lower() == "bearer" else None
+        token = token.strip() if scheme.lower() == "bearer" else ""
+        found = await _look(request, who_has_token, token) if is_token(token) else None
         if found is None:
             raise Unauthenticated("The token is not known, has expired or was revoked.")
         return found
     secret = login_secret(request)
-    found = await door.identify(who_logged_in, digest_of(secret)) if secret else None
+    found = await _look(request, who_logged_in, secret) if secret else None
     if found is None:
         raise Unauthenticated("You are not logged in, or your login has ended.")
+    return found
+
+
+async def _look(request: Request, command: Callable[[Connection, str], Who | None], secret: str) -> Who | None:
+    """Whose secret this is: one query, unless strangers have asked for too many from there."""
+    digest, strangers = digest_of(secret), request.app.state.strangers
+    strangers.admit(digest, request.client.host if request.client else None)
+    found = await door_of(request).identify(command, digest)
+    if found is not None:
+        strangers.meet(digest)
     return found

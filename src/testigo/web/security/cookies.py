@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from fastapi import Request, Response
 
+from testigo.access.secret import is_secret
 from testigo.settings import ACCESS
 from testigo.web.security.place import is_secure, url
 
 __all__ = ["LOGIN_COOKIE", "clear_login", "login_secret", "set_login"]
 
 LOGIN_COOKIE = "testigo_login"
-_SECRET_CHARS_MAX = 200
 
 
 def login_secret(request: Request) -> str | None:
     """The secret that this request's cookie holds, if it can be one."""
     secret = request.cookies.get(LOGIN_COOKIE)
-    return secret if secret and len(secret) <= _SECRET_CHARS_MAX and secret.isascii() else None
+    return secret if secret is not None and is_secret(secret) else None
 
 
 def set_login(request: Request, response: Response, secret: str) -> None:
