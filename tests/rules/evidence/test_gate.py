@@ -131,7 +131,7 @@ def test_an_analyser_with_thresholds_of_its_own_is_judged_by_them_alone() -> Non
     policy = replace(DEFAULT, by_analyser={"ruff": {Severity.HIGH: 2}})
     assert evaluate(policy, LOOKED, [HIGH._replace(findings=2)]).verdict is Verdict.PASSED
     failed = evaluate(policy, LOOKED, [HIGH._replace(findings=3), HIGH._replace(analyser="bandit")])
-    assert [why.text for why in failed.reasons] == ["1 high count, and 0 may", "3 high by ruff count, and 2 may"]
+    assert [why.text for why in failed.reasons] == ["1 high finding counts; none may pass", "3 high findings by ruff count; at most 2 may pass"]
 
 
 def test_the_codes_are_published() -> None:

@@ -212,10 +212,15 @@ def _exceeded(policy: Policy, counted: Mapping[tuple[str | None, Severity], int]
         for severity in SEVERITIES:
             found, allowed = counted.get((analyser, severity), 0), thresholds.get(severity)
             if allowed is not None and found > allowed:
-                by = f" by {analyser}" if analyser else ""
-                text = f"{found:,} {severity}{by} count, and {allowed:,} may"
+                text = _too_many(analyser, severity, found, allowed)
                 reasons.append(Reason(Code.THRESHOLD_EXCEEDED, analyser, severity, found, allowed, text))
     return reasons[: EVIDENCE.reasons_max]
+
+
+def _too_many(analyser: str | None, severity: Severity, found: int, allowed: int) -> str:
+    by = f" by {analyser}" if analyser else ""
+    count = f"finding{by} counts" if found == 1 else f"findings{by} count"
+    return f"{found:,} {severity} {count}; {f'at most {allowed:,}' if allowed else 'none'} may pass"
 
 
 def _object(value: object, at: str) -> dict[str, Any]:

@@ -131,7 +131,7 @@ ANALYSIS_DETAIL: dict[str, Any] = {
                 "severity": "high",
                 "found": 1,
                 "allowed": 0,
-                "text": "1 high count, and 0 may",
+                "text": "1 high finding counts; none may pass",
             }
         ],
         "counted": {"critical": 0, "high": 1, "medium": 0, "low": 0, "info": 0},

@@ -47,6 +47,17 @@ _REASONS: Mapping[Code, str] = {
     Code.NOTHING_IN_SCOPE: "Nothing was there to look at.",
 }
 
+_TOO_MANY: Mapping[tuple[bool, bool], str] = {
+    (False, False): "{n} {severity} finding counts; none may pass. | {n} {severity} findings count; none may pass.",
+    (False, True): "{n} {severity} finding counts; at most {allowed} may pass."
+    " | {n} {severity} findings count; at most {allowed} may pass.",
+    (True, False): "{n} {severity} finding by {analyser} counts; none may pass."
+    " | {n} {severity} findings by {analyser} count; none may pass.",
+    (True, True): "{n} {severity} finding by {analyser} counts; at most {allowed} may pass."
+    " | {n} {severity} findings by {analyser} count; at most {allowed} may pass.",
+}
+"""What is said of too many findings, by whether they are one analyser's, and whether some of them may pass."""
+
 _NEEDS_REASON = frozenset(row.decision for row in DECISIONS if row.needs_reason)
 
 
@@ -108,9 +119,7 @@ def said_reason(reason: Reason, t: Words) -> str:
     if reason.code is not Code.THRESHOLD_EXCEEDED:
         return t(_REASONS[reason.code], analyser=reason.analyser or NONE, n=reason.found)
     facts = {"n": reason.found, "severity": t(str(reason.severity)), "allowed": reason.allowed}
-    if reason.analyser:
-        return t("{n} {severity} by {analyser} count, and {allowed} may.", analyser=reason.analyser, **facts)
-    return t("{n} {severity} count, and {allowed} may.", **facts)
+    return t(_TOO_MANY[reason.analyser is not None, reason.allowed > 0], analyser=reason.analyser, **facts)
 
 
 def chosen_from(texts: Sequence[str]) -> dict[FindingId, int]:
