@@ -58,7 +58,7 @@ LINES: list[Callable[..., str]] = [fields.name, fields.key]
 
 @pytest.mark.parametrize("check", LINES)
 @pytest.mark.parametrize(
-    "value", ["a", "media.transcode", "Ünïcode €😀", "a b", "order-17/\u03b1", "x" * 200, "\u200d", "🏳️‍🌈"]
+    "value", ["a", "media.transcode", "Ünïcode €😀", "a b", "order-17/\u03b1", "x" * 200, "\u0645\u06cc\u200c\u062e", "🏳️‍🌈"]
 )
 def test_one_line_of_text_is_taken_as_it_is(check: Callable[..., str], value: str) -> None:
     """Names and keys are compared exactly, so nothing is folded or trimmed (spec D-01)."""
@@ -95,6 +95,23 @@ def test_unfit_text_names_nothing(check: Callable[..., str], value: object, mess
         check(value, field="tags[3]")
     assert caught.value.field == "tags[3]"
     assert message in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "unseen", ["\u200b", "\u202e", "\u2066", "\u2060", "\ufeff", "\u00ad", "\u061c", "\u200e", "\U000e0041"]
+)
+def test_a_name_shows_all_that_it_holds(unseen: str) -> None:
+    """Two that look alike are one, and none is shown as what it is not; a key, by which programs tell, may hold it."""
+    with pytest.raises(Invalid, match=f"U\\+{ord(unseen):04X} at 2, which nobody sees"):
+        fields.name(f"ad{unseen}min", field="name")
+    assert fields.key(f"ad{unseen}min", field="key")
+
+
+@pytest.mark.parametrize("joined", ["\u200d", "a\u200d", "\u200ca"])
+def test_a_name_neither_begins_nor_ends_with_a_joiner(joined: str) -> None:
+    """Between two characters it changes how they look."""
+    with pytest.raises(Invalid, match="joiner"):
+        fields.name(joined, field="name")
 
 
 def test_a_name_has_at_most_200_characters() -> None:

@@ -43,6 +43,10 @@ BIGINT_MAX = 2**63 - 1
 """The largest beat, and number of a session's command: they are kept in eight."""
 
 _UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_UNSEEN = re.compile("[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
+"""What nobody sees, and what turns a line around: by these two names look alike, or one as what it is not."""
+_JOINERS = "\u200c\u200d"
+"""Nobody sees these either, but scripts and emoji need them between two characters."""
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TRACE = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-[!-~]+)?")
@@ -53,9 +57,14 @@ def name(value: object, *, field: str) -> str:
     """A queue, kind, client, agent, actor, stream or tag: one line of 1 to 200 characters.
 
     Refused: what is not a string, is empty, is too long, holds a control character, a line
-    separator or a lone surrogate, or begins or ends with white space.
+    separator or a lone surrogate, or begins or ends with white space; and, of what people tell things
+    apart by, what nobody sees, and what turns a line around.
     """
     text = _line(value, field)
+    if found := _UNSEEN.search(text):
+        raise Invalid(f"it holds U+{ord(found[0]):04X} at {found.start()}, which nobody sees", field=field)
+    if text != text.strip(_JOINERS):
+        raise Invalid("it begins or ends with a joiner, which nobody sees", field=field)
     if len(text) > LIMITS.name_chars_max:
         raise Invalid(f"it is {len(text)} characters long", field=field, limit=f"{LIMITS.name_chars_max} characters")
     return text
