@@ -14,6 +14,7 @@ from testigo.access.audit import verify
 from testigo.access.roles import Role
 from testigo.access.users import disable_user, known
 from testigo.settings import Web
+from testigo.web.oidc import COOKIE
 from testigo.web.security.cookies import LOGIN_COOKIE
 from tests.web.conftest import Site, served
 from tests.web.issuer import CLIENT_ID, CLIENT_SECRET, Issuer, issuer
@@ -83,6 +84,30 @@ def test_names_that_differ_in_their_case_are_two(here: Site, there: Issuer) -> N
     assert browser.get("/api/v1/who").json()["name"] not in names
 
 
+@pytest.mark.parametrize(
+    ("subject", "begins"),
+    [
+        ("auth0|5f7c8ec7c33c6c004bbafe82", "auth0-5f7c8ec7c33c6c004bbafe82+"),
+        ("google-oauth2|1", "google-oauth2-1+"),
+        ("_ana", "x_ana+"),
+        ("<script>", "x-script-+"),
+        ("ÁNA", "x-na+"),
+    ],
+)
+def test_a_name_of_other_signs_is_spelled_with_ours(here: Site, there: Issuer, subject: str, begins: str) -> None:
+    """The same one each time, and told apart from those that would be spelled alike."""
+    names = []
+    for called in (subject, subject.replace("|", "-"), subject):
+        there.claims = {"sub": called}
+        browser = here.anybody()
+        assert browser.get(return_address(browser)).status_code == 303
+        names.append(browser.get("/api/v1/who").json()["name"])
+    assert names[0].startswith(begins)
+    assert names[0].endswith("@127.0.0.1")
+    assert names[2] == names[0]
+    assert (names[1] == names[0]) is ("|" not in subject)
+
+
 def test_whom_a_login_adds_or_changes_is_in_the_audit(here: Site, there: Issuer) -> None:
     """As the issuer's doing, once for each; a login that changes nobody has no row."""
     for role in ("operator", "operator", "viewer", "viewer"):
@@ -119,7 +144,8 @@ def test_whoever_was_disabled_here_stays_out(here: Site) -> None:
         ({"exp": int(time.time()) - 3_600}, 401),
         ({"exp": None}, 401),
         ({"sub": None}, 401),
-        ({"sub": "<script>"}, 422),
+        ({"sub": "a\u202eb"}, 422),
+        ({"sub": "a\nb"}, 422),
         ({"sub": "a" * 200}, 422),
         ({"testigo_role": None}, 403),
         ({"testigo_role": "owner"}, 403),
@@ -145,6 +171,19 @@ def test_another_s_signature_lets_nobody_in(here: Site, there: Issuer) -> None:
     browser = here.anybody()
     assert browser.get(return_address(browser)).status_code == 401
     assert LOGIN_COOKIE not in browser.cookies
+
+
+def test_a_way_back_that_was_gone_is_closed_to_whoever_has_the_cookie_as_well(here: Site, there: Issuer) -> None:
+    """Though the issuer should exchange a code twice, it is worth one login here."""
+    there.forgets = False
+    first = here.anybody()
+    address = return_address(first)
+    kept = first.cookies.get(COOKIE)
+    assert kept is not None
+    assert first.get(address).status_code == 303
+    thief = here.client({}, {COOKIE: kept})
+    assert thief.get(address).status_code == 401
+    assert LOGIN_COOKIE not in thief.cookies
 
 
 def test_a_way_back_is_of_one_browser_and_works_once(here: Site) -> None:

@@ -162,6 +162,16 @@ _USE = Statement(
     """
 )
 
+# What lets in once and is kept elsewhere is a link that is used when it is first seen.
+_SPEND = Statement(
+    """
+    INSERT INTO testigo.link (digest, name, epoch, expires_at, login_id)
+    VALUES (:digest, :name, :epoch, now() + :minutes * interval '1 minute', CAST(:id AS uuid))
+    ON CONFLICT (digest) DO NOTHING
+    RETURNING 1
+    """
+)
+
 _USED = Statement(
     """
     SELECT l.name
@@ -171,15 +181,23 @@ _USED = Statement(
 )
 
 
-def log_in(c: Connection, name: str, digest: str, *, epoch: int, address: str | None = None) -> Login:
+def log_in(
+    c: Connection, name: str, digest: str, *, epoch: int, address: str | None = None, once: str | None = None
+) -> Login:
     """Begin a login of the user `name`, whose password was verified while their epoch was this.
 
-    `digest` is that of the cookie's new secret. The name's failed tries are forgotten. Raises
-    `Unauthenticated` if the user was disabled or changed meanwhile.
+    `digest` is that of the cookie's new secret; `once` that of what they were let in by, where it lets nobody
+    in again. The name's failed tries are forgotten. Raises `Unauthenticated` if the user was disabled or changed
+    meanwhile, or `once` was used already.
     """
     who = spelled(name, field="name")
     fields.whole(epoch, field="epoch", low=1, high=fields.INTEGER_MAX)
-    login = _begin(c, who, digest, Via.LOGIN, epoch, new_id())
+    made = new_id()
+    if once is not None:
+        spent = _SPEND.row(c, digest=once, name=who, epoch=epoch, id=made, minutes=ACCESS.link_minutes)
+        if spent is None and _USED.row(c, link=once, digest=digest) is None:
+            raise Unauthenticated("This login was used already.", remedy="Begin again.")
+    login = _begin(c, who, digest, Via.LOGIN, epoch, made)
     forgive(c, who, address)
     return login
 

@@ -31,7 +31,7 @@ from testigo.access.act import Order, act
 from testigo.access.logins import log_in
 from testigo.access.names import spelled
 from testigo.access.roles import Right, Role
-from testigo.access.secret import Secret
+from testigo.access.secret import Secret, digest_of
 from testigo.access.users import add_user, known, set_role
 from testigo.access.who import Via, Who
 from testigo.errors import Busy, Forbidden, NotFound, StateConflict, Unauthenticated
@@ -51,6 +51,7 @@ COOKIE = "testigo_oidc"
 COOKIE_SECONDS = 600
 _BACK = "/horizon/login/oidc/back"
 
+_STRANGE = re.compile(r"[^a-z0-9._@+-]")
 _TOLD_APART_DIGITS = 16
 _TOLD_APART = re.compile(rf"\+[0-9a-f]{{{_TOLD_APART_DIGITS}}}$")
 """What a name ends in that is written otherwise there than names are here."""
@@ -91,15 +92,18 @@ async def come_back(request: Request, door: AtDoor, code: str = "", state: str =
     name, role = _name(claims, settings), _role(claims, settings)
     issuer = Who(_host(settings), Role.ADMIN, Via.OIDC)
     secret, asked = Secret.new(), order(request, issuer, Right.MANAGE, "users.add", (f"user:{name}",), "")
-    await door.run(_let_in, name, role, secret.digest, asked)
+    await door.run(_let_in, name, role, secret.digest, asked, digest_of(f"oidc {state}"))
     answer = RedirectResponse(place_of(request, kept.get("back", "")), status_code=303)
     set_login(request, answer, secret.text)
     answer.delete_cookie(COOKIE, path=url(request, _BACK), secure=is_secure(request), httponly=True, samesite="lax")
     return answer
 
 
-def _let_in(c: Connection, name: str, role: Role, digest: str, asked: Order) -> None:
-    """Log in this user of the issuer's with the role that they have there, whom nobody need have added here."""
+def _let_in(c: Connection, name: str, role: Role, digest: str, asked: Order, state: str) -> None:
+    """Log in this user of the issuer's with the role that they have there, whom nobody need have added here.
+
+    What they came back with, by the digest of its `state`, lets nobody in again, though the issuer should allow it.
+    """
     found = known(c, name)
     if found is None:
         try:
@@ -111,7 +115,7 @@ def _let_in(c: Connection, name: str, role: Role, digest: str, asked: Order) -> 
         epoch = act(c, changing, lambda c: set_role(c, name, role, issuer_says=True, action=changing.action)).epoch
     else:
         epoch = found.epoch
-    log_in(c, name, digest, epoch=epoch, address=asked.address)
+    log_in(c, name, digest, epoch=epoch, address=asked.address, once=state)
 
 
 async def _claims(request: Request, code: str, kept: Mapping[str, str]) -> Mapping[str, Any]:
@@ -140,9 +144,15 @@ async def _claims(request: Request, code: str, kept: Mapping[str, str]) -> Mappi
 
 
 def _name(claims: Mapping[str, Any], settings: Web) -> str:
-    """The user that the issuer means. To it names that differ in their case are two, and so they are here."""
+    """The user that the issuer means.
+
+    To it names that differ in their case, or in signs that names have none of here (`auth0|5f7c…`), are two, and so
+    they are here.
+    """
     called = fields.name(claims.get(settings.oidc_name_claim), field=settings.oidc_name_claim)
-    kept = called.lower()
+    kept = _STRANGE.sub("-", called.lower())
+    if not kept[0].isalnum():
+        kept = f"x{kept}"
     if kept != called or _TOLD_APART.search(kept):
         kept += f"+{sha256(called.encode()).hexdigest()[:_TOLD_APART_DIGITS]}"
     return spelled(f"{kept}@{_host(settings)}", field=settings.oidc_name_claim)
