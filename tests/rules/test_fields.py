@@ -58,7 +58,8 @@ LINES: list[Callable[..., str]] = [fields.name, fields.key]
 
 @pytest.mark.parametrize("check", LINES)
 @pytest.mark.parametrize(
-    "value", ["a", "media.transcode", "Ünïcode €😀", "a b", "order-17/\u03b1", "x" * 200, "\u0645\u06cc\u200c\u062e", "🏳️‍🌈"]
+    "value",
+    ["a", "media.transcode", "Ünïcode €😀", "a b", "order-17/\u03b1", "x" * 200, "\u06cc\u200c\u062e", "🏳️‍🌈"],
 )
 def test_one_line_of_text_is_taken_as_it_is(check: Callable[..., str], value: str) -> None:
     """Names and keys are compared exactly, so nothing is folded or trimmed (spec D-01)."""
