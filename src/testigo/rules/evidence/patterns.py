@@ -142,6 +142,16 @@ _BY_HINT = {
     hint: tuple(row for row in PATTERNS if hint in row.hints)
     for hint in sorted({hint for row in PATTERNS for hint in row.hints})
 }
+
+
+def _sign_of(hint: str) -> str:
+    """What most texts lack and this hint has: its first mark, or else its first capital, or else the whole."""
+    marks = [letter for letter in hint if not letter.isalnum()]
+    return next(iter([*marks, *filter(str.isupper, hint), hint]))
+
+
+_BY_SIGN = tuple((sign, tuple(h for h in _BY_HINT if _sign_of(h) == sign)) for sign in {*map(_sign_of, _BY_HINT)})
+"""A short text that holds no secret, as nearly all are, is looked through for a few signs and no hint."""
 _KEY_BEGINS = re.compile(r"-{4,5} ?BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY|PuTTY-User-Key-File-")
 _KEY_ENDS = re.compile(
     r"-{4,5} ?END (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?(?: ?-{4,5})?|Private-MAC: ?\w{0,128}"
@@ -153,7 +163,8 @@ _KEY_LINES = re.compile(
 
 def of_patterns(text: str) -> Iterator[Span]:
     """The secrets of `text` that can be told by their form alone, in no order; they may overlap."""
-    for kind, _, shape, fits in {row for hint in [hint for hint in _BY_HINT if hint in text] for row in _BY_HINT[hint]}:
+    hints = [hint for sign, its in _BY_SIGN if sign in text for hint in its if hint in text]
+    for kind, _, shape, fits in {row for hint in hints for row in _BY_HINT[hint]}:
         group = "secret" if shape.groupindex else 0
         for found in shape.finditer(text):
             if fits(found[group]):

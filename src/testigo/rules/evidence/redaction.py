@@ -31,6 +31,7 @@ _SEAM = re.compile(
     r"|(?<=[A-Za-z0-9+/=_-])[ \t]{0,20}\n[ \t]{0,200}(?=[A-Za-z0-9+/=_.-]{1,4096}+[ \t]{0,20}(?:\n|\Z))"
 )
 """Where a text goes on that was cut in pieces: strings that are joined, a line continued, a line wrapped."""
+_SEAM_HAS_ONE_OF = ("\n", '"', "'", "`")
 _ROUNDS = 4
 """What is taken out may lay bare what it hid; more than twice was never seen, and hostile text shall not go on."""
 _MARKER = re.compile(r"\[redacted:[a-z-]{1,40}\]")
@@ -39,14 +40,14 @@ _MARKER = re.compile(r"\[redacted:[a-z-]{1,40}\]")
 def is_clean(text: str) -> bool:
     """Whether `redact` would leave `text`, and each of its lines alone, as it is."""
     found = next(iter(_found(text)), None)
-    return found is None and (_SEAM.search(text) is None or next(_across_seams(text), None) is None)
+    return found is None and (not _has_seams(text) or next(_across_seams(text), None) is None)
 
 
 def redact(text: str) -> str:
     """`text` without the secrets that are known here, and with as many lines."""
     for _ in range(_ROUNDS):
         spans = list(_found(text))
-        if _SEAM.search(text):
+        if _has_seams(text):
             spans.extend(_across_seams(text))
         if not spans or (clean := _replaced(text, spans)) == text:
             break
@@ -91,6 +92,10 @@ def _clear(text: str) -> Iterable[Span]:
     spans = of_patterns(text)
     lower = text.lower()
     return chain(spans, of_assignments(text)) if any(name in lower for name in _NAMED) else spans
+
+
+def _has_seams(text: str) -> bool:
+    return any(mark in text for mark in _SEAM_HAS_ONE_OF) and _SEAM.search(text) is not None
 
 
 def _across_seams(text: str) -> Iterator[Span]:
