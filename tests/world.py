@@ -61,6 +61,17 @@ class World:
         """The types of the events that tell of a job, in order."""
         return [row.type for row in self.query(_EVENTS, id=job_id)]
 
+    def holders(self, text: str) -> set[str]:
+        """The tables that hold this text in any column of any row."""
+        tables = self.query(
+            "SELECT relname FROM pg_class WHERE relnamespace = CAST('testigo' AS regnamespace) AND relkind = 'r'"
+        )
+        assert len(tables) > 15
+        looks = {
+            each.relname: f"SELECT 1 FROM testigo.{each.relname} t WHERE CAST(t AS text) LIKE :it" for each in tables
+        }
+        return {name for name, look in looks.items() if self.query(look, it=f"%{text}%")}
+
     def query(self, statement: Statement | str, **parameters: Any) -> list[Any]:
         """The rows of a query of the test's own."""
         wanted = statement if isinstance(statement, Statement) else Statement(statement)

@@ -35,19 +35,6 @@ SECRET = "s3cr3t"
 ALL = tuple(Part)
 
 
-def holders(world: World, text: str) -> set[str]:
-    """The tables that hold this text in any column of any row."""
-    tables = world.query(
-        "SELECT relname FROM pg_class WHERE relnamespace = CAST('testigo' AS regnamespace) AND relkind = 'r'"
-    )
-    assert len(tables) > 15
-    return {
-        table.relname
-        for table in tables
-        if world.query(f"SELECT 1 FROM testigo.{table.relname} t WHERE CAST(t AS text) LIKE :text", text=f"%{text}%")
-    }
-
-
 def full_of_secrets(world: World) -> JobId:
     """A job that has ended, in a queue of full events, with a secret in all that anybody worded of it."""
     world.db.run(configure_queue, "q", events="full", action=world.action())
@@ -81,10 +68,10 @@ def ended(world: World, **given: Any) -> JobId:
 def test_after_a_redaction_no_table_holds_any_of_the_text(world: World) -> None:
     """Every part redacted, the text is in no column of any table, while the job and its states are (spec B-11)."""
     job_id = full_of_secrets(world)
-    assert holders(world, SECRET) == {"job", "event", "late", "job_log", "progress"}
+    assert world.holders(SECRET) == {"job", "event", "late", "job_log", "progress"}
     before = world.job(job_id)
     world.db.run(redact, job_id, ALL, note="a court order", action=world.action())
-    assert holders(world, SECRET) == set()
+    assert world.holders(SECRET) == set()
     after = world.job(job_id)
     mark = f'{{"redacted":"{world.db.run(tombstones, job_id).items[0].id}"}}'
     assert (after.payload, after.checkpoint, after.output, after.error) == (mark, mark, mark, mark)
@@ -101,9 +88,9 @@ def test_a_cancelled_jobs_notes_go_as_well(world: World) -> None:
     lease = worker.take()
     world.db.run(cancel, [job_id], note=SECRET, action=world.action())
     worker.settle((lease, Block(SECRET, SECRET)))
-    assert holders(world, SECRET) == {"event"}
+    assert world.holders(SECRET) == {"event"}
     world.db.run(redact, job_id, [Part.EVENTS], note="x", action=world.action())
-    assert holders(world, SECRET) == set()
+    assert world.holders(SECRET) == set()
 
 
 @pytest.mark.parametrize("part", ALL)
@@ -194,9 +181,9 @@ def test_a_late_result_that_comes_after_a_redaction_can_be_redacted_too(world: W
     worker.succeed(worker.take())
     world.db.run(redact, job_id, ALL, note="x", action=world.action())
     worker.settle((lease, Succeed(encode(SECRET))))
-    assert holders(world, SECRET) == {"late"}
+    assert world.holders(SECRET) == {"late"}
     world.db.run(redact, job_id, [Part.LATE], note="x", action=world.action())
-    assert holders(world, SECRET) == set()
+    assert world.holders(SECRET) == set()
 
 
 def test_a_redaction_that_is_sent_again_answers_and_does_nothing(world: World) -> None:

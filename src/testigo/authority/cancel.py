@@ -20,10 +20,10 @@ from testigo.authority.jobs import existing
 from testigo.authority.receipts import digest_of, exactly_once
 from testigo.authority.write import Change, write
 from testigo.rules import decide
+from testigo.rules.discreet import discreet
 from testigo.rules.states import TERMINAL, State
-from testigo.rules.text import tidy
 
-__all__ = ["Cancelled", "CancelledJob", "How", "cancel"]
+__all__ = ["Cancelled", "CancelledJob", "How", "cancel", "cancel_within"]
 
 
 class How(StrEnum):
@@ -63,15 +63,23 @@ def cancel(c: Connection, ids: Sequence[JobId], *, note: str = "", action: Actio
     """
     check_batch(ids, "jobs")
     digest = digest_of(action, "cancel", [list(ids), note])
-    receipt = exactly_once(c, action, digest, lambda: _cancel(c, ids, note, action))
+
+    def body() -> dict[str, object]:
+        answers, wakes = cancel_within(c, ids, note=note, action=action)
+        return {"jobs": answers, "wakes": wakes}
+
+    receipt = exactly_once(c, action, digest, body)
     rows = receipt.answer["jobs"]
     jobs = tuple(CancelledJob(JobId(job_id), How(how), State(state)) for job_id, how, state in rows)
     return Cancelled(jobs, receipt.replayed, tuple(receipt.answer["wakes"]))
 
 
-def _cancel(c: Connection, ids: Sequence[JobId], note: str, action: Action) -> dict[str, object]:
+def cancel_within(
+    c: Connection, ids: Sequence[JobId], *, note: str, action: Action
+) -> tuple[list[CancelledJob], list[str]]:
+    """The same as a part of a command that keeps its own receipt: a row per job, and whom to wake."""
     jobs, changes = admit_these(c, ids)
-    told = {"note": tidy(note)} if note else {}
+    told = {"note": discreet(note)} if note else {}
     answers: dict[JobId, CancelledJob] = {}
     for job in existing(jobs, ids):
         if job.state in TERMINAL:
@@ -85,4 +93,4 @@ def _cancel(c: Connection, ids: Sequence[JobId], note: str, action: Action) -> d
             answers[job.id] = CancelledJob(job.id, how, move.target)
     write(c, changes, action=action)
     holders = {jobs[job_id].session_id for job_id, answer in answers.items() if answer.how is How.REQUESTED}
-    return {"jobs": [answers[job_id] for job_id in ids], "wakes": sorted(f"session:{holder}" for holder in holders)}
+    return [answers[job_id] for job_id in ids], sorted(f"session:{holder}" for holder in holders)

@@ -13,8 +13,8 @@ from testigo.authority.jobs import LockedJob, existing, lock
 from testigo.authority.prune.burial import bury, chains_of, judge, whole
 from testigo.authority.receipts import digest_of, exactly_once
 from testigo.errors import StateConflict
+from testigo.rules.discreet import discreet
 from testigo.rules.states import TERMINAL
-from testigo.rules.text import tidy
 
 __all__ = ["Forgotten", "forget"]
 
@@ -53,7 +53,7 @@ def _forget(c: Connection, ids: Sequence[JobId], note: str, action: Action) -> l
         if whole_chain is None:
             raise _needed(chain[0])
         members.append(whole_chain)
-    return sorted(bury(c, members, lambda _: tidy(note), actor=action.actor, action=action.id))
+    return sorted(bury(c, members, lambda _: discreet(note), actor=action.actor, action=action.id))
 
 
 def _check_over(job: LockedJob, going: set[str]) -> None:

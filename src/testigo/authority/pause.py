@@ -15,7 +15,7 @@ from testigo.authority.actions import Action
 from testigo.authority.receipts import digest_of, exactly_once
 from testigo.errors import Invalid
 from testigo.rules import fields
-from testigo.rules.text import tidy
+from testigo.rules.discreet import discreet
 from testigo.store.sql import Statement
 
 __all__ = ["PauseReceipt", "Scope", "configure_queue", "pause", "resume"]
@@ -94,7 +94,7 @@ def _switch(c: Connection, command: str, scope: Scope, name: str, note: str, act
 
     def body() -> object:
         if command == "pause":
-            rows = _PAUSE.rows(c, scope=scope, name=name, actor=action.actor, note=tidy(note))
+            rows = _PAUSE.rows(c, scope=scope, name=name, actor=action.actor, note=discreet(note))
         else:
             rows = _RESUME.rows(c, scope=scope, name=name)
         return bool(rows)

@@ -22,9 +22,9 @@ from testigo.authority.jobs import LockedJob, existing, lock
 from testigo.authority.receipts import digest_of, exactly_once
 from testigo.errors import Invalid, StateConflict
 from testigo.rules import fields
+from testigo.rules.discreet import discreet
 from testigo.rules.identity import digest
 from testigo.rules.states import TERMINAL
-from testigo.rules.text import tidy
 from testigo.rules.transitions import EventType
 from testigo.store.sql import Statement
 
@@ -204,7 +204,7 @@ def redact(c: Connection, job_id: JobId, parts: Sequence[Part], *, note: str, ac
     fields.must_be_id(job_id, field="job")
     fields.sequence(parts, field="parts", most=len(Part))
     chosen = sorted({fields.member(part, Part, field="parts") for part in parts})
-    why = tidy(note).strip()
+    why = discreet(note).strip()
     if not chosen:
         raise Invalid("Nothing is to be redacted.", field="parts", limit=", ".join(Part))
     if not why:

@@ -19,7 +19,7 @@ from testigo.authority.write import Change, write
 from testigo.errors import StateConflict
 from testigo.rules import decide, fields
 from testigo.rules.decide import Inputs
-from testigo.rules.text import tidy
+from testigo.rules.discreet import discreet
 from testigo.store.sql import Statement
 
 __all__ = ["Reprocessed", "reprocess"]
@@ -140,7 +140,7 @@ def _reprocess(c: Connection, job_id: JobId, made: JobId, note: str, action: Act
         "supersedes": job_id,
     }
     if note:
-        told["note"] = tidy(note)
+        told["note"] = discreet(note)
     changes = [*admitted, Change(new, decide.admit(new.position, Inputs(0), due=True), told)]
     if superseded is not None:
         # Its children wait for the successor by now, so its end is nobody's input.

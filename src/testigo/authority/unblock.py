@@ -13,7 +13,7 @@ from testigo.authority.jobs import existing, lock
 from testigo.authority.receipts import digest_of, exactly_once
 from testigo.authority.write import Change, write
 from testigo.rules import decide
-from testigo.rules.text import tidy
+from testigo.rules.discreet import discreet
 
 __all__ = ["Unblocked", "unblock"]
 
@@ -40,6 +40,6 @@ def unblock(c: Connection, ids: Sequence[JobId], *, note: str = "", action: Acti
 
 def _unblock(c: Connection, ids: Sequence[JobId], note: str, action: Action) -> dict[str, object]:
     jobs = existing(lock(c, ids), ids)
-    told = {"note": tidy(note)} if note else {}
+    told = {"note": discreet(note)} if note else {}
     write(c, [Change(job, decide.unblock(job.position), told) for job in jobs], action=action)
     return {"wakes": sorted({job.queue for job in jobs})}

@@ -18,7 +18,7 @@ from testigo.operations.model import Operation, OperationId, Preview, Selection,
 from testigo.operations.read import told
 from testigo.operations.selection import narrowed, to_text
 from testigo.rules import fields
-from testigo.rules.text import tidy
+from testigo.rules.discreet import discreet
 from testigo.settings import LIMITS
 from testigo.store.sql import Statement
 
@@ -124,16 +124,15 @@ def begin(
     for an id that another operation has.
     """
     fields.member(verb, Verb, field="verb")
-    if not tidy(reason).strip():
+    if not discreet(reason).strip():
         raise Invalid("Say why: whoever looks at these jobs later will want to know.", field="reason")
     wanted = narrowed(verb, selection)
     kept = to_text(None if selection.ids else wanted)
     digest = digest_of(action, "operations.begin", [str(verb), kept, list(selection.ids), reason])
     made = operation_id or OperationId(new_id())
     fields.must_be_id(made, field="operation_id")
-    receipt = exactly_once(
-        c, action, digest, lambda: _begin(c, made, verb, wanted, {"selection": kept, "reason": tidy(reason)}, action)
-    )
+    words = {"selection": kept, "reason": discreet(reason)}
+    receipt = exactly_once(c, action, digest, lambda: _begin(c, made, verb, wanted, words, action))
     return told(c, OperationId(receipt.answer), replayed=receipt.replayed)
 
 

@@ -18,6 +18,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 from testigo.authority.actions import JobId
 from testigo.authority.submissions import How, NewJob
 from testigo.errors import Invalid
+from testigo.rules.discreet import discreet
 from testigo.rules.documents import Document
 from testigo.rules.text import tidy
 from testigo.settings import LIMITS
@@ -180,7 +181,7 @@ class RunContext:
         self._port.progress(
             _amount(done, "done"),
             None if total is None else _amount(total, "total"),
-            tidy(note, bytes_max=NOTE_BYTES_MAX),
+            discreet(note, bytes_max=NOTE_BYTES_MAX),
         )
 
     def _log(self, text: object, level: str) -> None:

@@ -16,7 +16,9 @@ from testigo.authority.start import Held
 from testigo.authority.submissions import How, NewJob
 from testigo.authority.submit import submit_many
 from testigo.errors import LeaseLost, SessionReplaced
+from testigo.rules.discreet import discreet
 from testigo.rules.documents import Document
+from testigo.settings import WORKER
 from testigo.store.database import Database
 from testigo.worker.term import Term
 
@@ -64,7 +66,8 @@ class DirectPort:
 
     def log(self, level: str, text: str) -> None:
         """Keep a line of the run's log."""
-        line = LogLine(self.held, next(self._told), datetime.now(UTC), level, text)
+        kept = discreet(text, bytes_max=WORKER.log_line_bytes_max)
+        line = LogLine(self.held, next(self._told), datetime.now(UTC), level, kept)
         self._db.run(report, self.term.session.id, (), [line])
 
     def _save(self, number: int, checkpoint: Document) -> None:

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from testigo.errors import Error, Invalid
+from testigo.rules.discreet import discreet
 from testigo.rules.documents import Document
 from testigo.rules.outcomes import Block, Degrade, Fail, Outcome, Release, Succeed, Yield
 from testigo.rules.text import tidy
@@ -110,11 +111,11 @@ class _Judge:
                 return Yield(values.write(error.checkpoint, field="checkpoint"))
             case Blocked():
                 kept = None if error.checkpoint is None else values.write(error.checkpoint, field="checkpoint")
-                return Block(tidy(error.reason), tidy(error.needs), kept)
+                return Block(discreet(error.reason), discreet(error.needs), kept)
             case Permanent():
-                return Fail(error.code, tidy(error.message), detail_of(error), permanent=True)
+                return Fail(error.code, discreet(error.message), detail_of(error), permanent=True)
             case RetryAfter():
-                return Fail("RETRY_AFTER", tidy(error.message), detail_of(error), wait_seconds=error.seconds)
+                return Fail("RETRY_AFTER", discreet(error.message), detail_of(error), wait_seconds=error.seconds)
         return None
 
     def _of_stop(self, error: BaseException) -> Outcome | None:
@@ -130,7 +131,7 @@ class _Judge:
         """Any exception. Its `str` may raise anything, and its class may lie about its name."""
         code, message = (error.code, error.message) if isinstance(error, Error) else (_name(error), error)
         permanent = permanent or isinstance(error, self._spec.permanent_on)
-        return Fail(code, tidy(message), detail_of(error), permanent)
+        return Fail(code, discreet(message), detail_of(error), permanent)
 
 
 def _unlabelled(error: Error) -> str:
@@ -146,10 +147,14 @@ def _name(error: BaseException) -> str:
 
 
 def detail_of(error: BaseException) -> str:
-    """The traceback from the handler's own frames on: its end, if it is long, for there is what happened."""
+    """The traceback from the handler's own frames on, without secrets; its last lines, if it is long, for they tell."""
     try:
         frames = error.__traceback__ and error.__traceback__.tb_next
-        lines = traceback.format_exception(type(error), error, frames, limit=-_FRAMES_TOLD)
-        return tidy("".join(lines)[-LIMITS.text_bytes_max :])
+        text = "".join(traceback.format_exception(type(error), error, frames, limit=-_FRAMES_TOLD))
+        if len(text) > LIMITS.text_bytes_max:
+            # From the beginning of a line on, if there is one: half a secret could not be told any more.
+            text = text[-LIMITS.text_bytes_max :]
+            text = text.partition("\n")[2] or text
+        return discreet(text)
     except BaseException as second:  # whatever a foreign __str__ or __getattr__ raises, the failure is recorded
         return f"No traceback can be written: {_name(second)}."

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 from testigo.authority.actions import JobId, new_id
 from testigo.authority.submissions import How, NewJob
 from testigo.errors import LeaseLost
+from testigo.rules.discreet import discreet
 from testigo.rules.documents import Document
-from testigo.rules.text import tidy
 from testigo.settings import WORKER
 from testigo.worker.wire import new_job_to_wire
 
@@ -107,7 +107,7 @@ class RunPort:
         """Keep a line, as long as the run's share of lines and bytes lasts; count those beyond it."""
         if self.has_ended:
             return
-        line = tidy(text, bytes_max=WORKER.log_line_bytes_max)
+        line = discreet(text, bytes_max=WORKER.log_line_bytes_max)
         size = len(line.encode())
         if self._log_lines == WORKER.log_lines_max or self._log_bytes + size > WORKER.log_bytes_max:
             self._dropped += 1
