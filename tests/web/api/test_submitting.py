@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import threading
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from threading import Barrier
 
 import httpx
+from fastapi import Request
+from pydantic import field_validator
+from starlette.types import Message
 
 from testigo.access.roles import Role
 from testigo.authority.actions import JobId
 from testigo.authority.read import job
+from testigo.web.api import bodies
+from testigo.web.api.shapes import Shape
 from tests.web.api.asking import is_problem, submitted
 from tests.web.conftest import Site
 
@@ -231,3 +240,35 @@ def test_a_batch_has_bounds(site: Site) -> None:
     answer = program.post("/api/v1/jobs/batch", json={"jobs": bad}, headers={"Idempotency-Key": "b"})
     assert is_problem(answer, 422)["field"] == "jobs[1].tags[0]"
     assert program.get("/api/v1/jobs").json()["items"] == []
+
+
+def test_a_large_body_is_read_beside_the_loop() -> None:
+    """Nobody else waits for it; a small one is not worth the way there and back."""
+    loop, readers = threading.get_ident(), []
+
+    class Reading(Shape):
+        text: str
+
+        @field_validator("text")
+        @classmethod
+        def note(cls, value: str) -> str:
+            readers.append(threading.get_ident())
+            return value
+
+    async def reading(request: Request) -> Reading:
+        return await bodies.body(Reading)(request)
+
+    for size in (10, bodies.LARGE_BYTES):
+        sent = json.dumps({"text": "x" * size}).encode()
+        request = Request({"type": "http", "headers": [(b"content-type", b"application/json")]}, arriving(sent))
+        assert asyncio.run(reading(request)).text == "x" * size
+    assert [reader == loop for reader in readers] == [True, False]
+
+
+def arriving(sent: bytes) -> Callable[[], Awaitable[Message]]:
+    """A body that has come whole."""
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": sent, "more_body": False}
+
+    return receive

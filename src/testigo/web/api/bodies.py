@@ -1,7 +1,11 @@
-"""The body of a request as a value of its shape."""
+"""The body of a request as a value of its shape.
+
+A large one is read beside the event loop: it takes a second or more, in which everybody else would wait.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
@@ -17,6 +21,9 @@ __all__ = ["body", "body_if_any"]
 
 S = TypeVar("S", bound=Shape)
 
+LARGE_BYTES = 16 * 1024
+"""A larger body is not read on the loop."""
+
 
 def body(shape: type[S]) -> Callable[[Request], Awaitable[S]]:
     """A dependency: the request's body, which must be JSON of this shape.
@@ -25,7 +32,7 @@ def body(shape: type[S]) -> Callable[[Request], Awaitable[S]]:
     """
 
     async def found(request: Request) -> S:
-        return _shaped(shape, await request.body(), request.headers.get("content-type", ""))
+        return await _shaped(shape, await request.body(), request.headers.get("content-type", ""))
 
     return found
 
@@ -35,12 +42,14 @@ def body_if_any(shape: type[S]) -> Callable[[Request], Awaitable[S]]:
 
     async def found(request: Request) -> S:
         sent = await request.body()
-        return _shaped(shape, sent, request.headers.get("content-type", "")) if sent else _checked(shape, {})
+        if not sent:
+            return _checked(shape, {})
+        return await _shaped(shape, sent, request.headers.get("content-type", ""))
 
     return found
 
 
-def _shaped(shape: type[S], sent: bytes, content_type: str) -> S:
+async def _shaped(shape: type[S], sent: bytes, content_type: str) -> S:
     if content_type.partition(";")[0].strip().lower() != "application/json":
         raise PayloadInvalid(
             f"the body's type is {tidy(content_type, bytes_max=80)!r}",
@@ -48,6 +57,12 @@ def _shaped(shape: type[S], sent: bytes, content_type: str) -> S:
             limit="application/json",
             remedy="Send JSON, with the header Content-Type: application/json.",
         )
+    if len(sent) > LARGE_BYTES:
+        return await asyncio.to_thread(_read, shape, sent)
+    return _read(shape, sent)
+
+
+def _read(shape: type[S], sent: bytes) -> S:
     return _checked(shape, read(sent))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -106,7 +107,7 @@ async def submit_jobs(
     A job whose own key is taken is answered `existing`, or `conflict` where that is other work, and the rest is
     accepted. Bad input refuses them all. The Idempotency-Key is of the whole request.
     """
-    jobs = [each.to_new_job(client=who.name) for each in new.jobs]
+    jobs = await asyncio.to_thread(lambda: [each.to_new_job(client=who.name) for each in new.jobs])
     asked = order(request, who, Right.SUBMIT, "jobs.submit", [f"key:{key}"], "", action_id=key)
     done = await door.act(asked, partial(_accept, jobs=jobs, action=asked.action))
     answers = tuple(SubmitAnswer(job=row.job_id, how=row.how) for row in done.jobs)
