@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from testigo.authority.admit import admit
+from testigo.authority.cancel import cancel
+from testigo.evidence.abandoned import Abandoned, end_abandoned
 from testigo.evidence.analyses import begin_analysis, cancel_analysis, finish
 from testigo.evidence.exemptions import end_exemption, exempt
 from testigo.evidence.gates import reevaluate, set_gate
@@ -37,6 +40,17 @@ def finish_an_analysis_that_failed(world: World) -> Call:
 def cancel_an_analysis_with_its_jobs(world: World) -> Call:
     """One of its jobs is done and one is held."""
     return call(cancel_analysis, going(world).id, reason="wrong tree", action=world.action()).but(reason="none")
+
+
+@scene(end_abandoned)
+def end_an_analysis_that_nobody_will_publish(world: World) -> Call:
+    """The job that publishes was cancelled, and one that looks for findings still runs."""
+    new = asked("ruff", "bandit")
+    world.db.run(begin_analysis, new, action=world.action())
+    world.db.run(admit)
+    world.worker(queues=("scans",), kinds=("testigo.analyse",)).take()
+    world.db.run(cancel, [new.publish.id], action=world.action())
+    return call(end_abandoned).then(Abandoned(None))
 
 
 @scene(publish)

@@ -12,7 +12,7 @@ command line belong to the class, so that every door answers alike (spec model.m
     ├── Conflict             the world is not as the caller thought; nothing was done
     │   ├── KeyConflict, ActionIdCollision, ReceiptExpired
     │   ├── StateConflict, Terminal, RevisionMismatch
-    │   ├── ScanEvidenceConflict, CollectionChanged
+    │   ├── ScanEvidenceConflict, WrongPublisher, CollectionChanged
     │   ├── LeaseLost, EpochStale
     │   └── SessionReplaced, SessionBusy
     ├── Missing              NotFound, CursorTooOld
@@ -56,6 +56,7 @@ from testigo.errors.conflict import (
     SessionReplaced,
     StateConflict,
     Terminal,
+    WrongPublisher,
 )
 from testigo.errors.denied import Denied, Forbidden, Unauthenticated
 from testigo.errors.invalid import (
@@ -128,6 +129,7 @@ __all__ = [
     "TooManyRequests",
     "Unauthenticated",
     "Unfulfilled",
+    "WrongPublisher",
 ]
 
 # An error is known by its public name, wherever its family lives: tracebacks and recorded failures tell that one.

@@ -18,6 +18,7 @@ __all__ = [
     "SessionReplaced",
     "StateConflict",
     "Terminal",
+    "WrongPublisher",
 ]
 
 
@@ -78,6 +79,14 @@ class ScanEvidenceConflict(
     remedy="Look at the analysis: it is published, and what people decided there stays. A new scan makes a new one.",
 ):
     """The analysis has findings or artifacts already, and evidence is inserted once (spec D-07, D-10)."""
+
+
+class WrongPublisher(
+    Conflict,
+    code="WRONG_PUBLISHER",
+    remedy="Leave publishing to the job that began with the analysis, or reprocess the analysis.",
+):
+    """Another job publishes the analysis; `facts` name it, and nothing was published or ended (spec D-05, P-30)."""
 
 
 class CollectionChanged(

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from testigo.authority.actions import Action, JobId
-from testigo.authority.cancel import cancel
+from testigo.authority.cancel import cancel_within
 from testigo.authority.receipts import digest_of, exactly_once
 from testigo.authority.submissions import How, NewJob, content
 from testigo.authority.submit import submit_within
 from testigo.errors import Conflict, Invalid, KeyConflict, NotFound, StateConflict
-from testigo.evidence.collection import lock
+from testigo.evidence.collection import Locked, lock
+from testigo.evidence.following import open_jobs
 from testigo.evidence.model import AnalysisId, AnalysisState, NewAnalysis
 from testigo.evidence.projects import begun, hold
 from testigo.rules import fields
@@ -23,7 +24,7 @@ from testigo.rules.text import tidy
 from testigo.settings import LIMITS
 from testigo.store.sql import Statement
 
-__all__ = ["BegunAnalysis", "EndedAnalysis", "begin_analysis", "cancel_analysis", "finish"]
+__all__ = ["BegunAnalysis", "EndedAnalysis", "begin_analysis", "cancel_analysis", "end_within", "finish"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,18 +87,6 @@ _END = Statement(
     """
 )
 
-_OPEN_JOBS = Statement(
-    """
-    SELECT CAST(j.id AS text) AS id
-    FROM (SELECT job_id FROM testigo.part WHERE analysis_id = CAST(:id AS uuid)
-          UNION
-          SELECT CAST(:publish_job AS uuid)) AS of(job_id)
-         CROSS JOIN LATERAL (SELECT j.id, j.state FROM testigo.job j WHERE j.id = of.job_id OFFSET 0) AS j
-    WHERE j.state NOT IN ('succeeded', 'succeeded_degraded', 'permanent_failure', 'cancelled', 'superseded')
-    ORDER BY j.id
-    """
-)
-
 
 def begin_analysis(c: Connection, new: NewAnalysis, *, action: Action) -> BegunAnalysis:
     """Begin an analysis: its project, made if it is new, its row and all its jobs, or nothing of it.
@@ -140,6 +129,21 @@ def cancel_analysis(c: Connection, analysis_id: AnalysisId, *, reason: str, acti
     return _finish(c, analysis_id, AnalysisState.CANCELLED, reason, action, stops=True)
 
 
+def end_within(
+    c: Connection, locked: Locked, state: AnalysisState, reason: str, action: Action, *, stops: bool
+) -> tuple[str, ...]:
+    """End an analysis that runs, as a part of a command, and cancel its open jobs if they are to stop.
+
+    Returns the sessions that hold what is to stop.
+    """
+    _END.rows(c, id=locked.id, state=str(state), reason=reason)
+    jobs = open_jobs(c, locked.id) if stops else []
+    if not jobs:
+        return ()
+    _, wakes = cancel_within(c, jobs, note=reason, action=action)
+    return tuple(wakes)
+
+
 def _finish(
     c: Connection, analysis_id: AnalysisId, state: AnalysisState, reason: str, action: Action, *, stops: bool
 ) -> EndedAnalysis:
@@ -159,14 +163,7 @@ def _finish(
             )
         if locked.state is not AnalysisState.RUNNING:
             return [str(locked.state), False, []]
-        _END.rows(c, id=analysis_id, state=str(state), reason=said)
-        wakes: tuple[str, ...] = ()
-        if stops:
-            jobs = [JobId(row.id) for row in _OPEN_JOBS.rows(c, id=analysis_id, publish_job=locked.publish_job)]
-            if jobs:
-                own = Action(action.actor, f"{action.id}:jobs", action.created_at)
-                wakes = cancel(c, jobs, note=said, action=own).wakes
-        return [str(state), True, list(wakes)]
+        return [str(state), True, list(end_within(c, locked, state, said, action, stops=stops))]
 
     receipt = exactly_once(c, action, digest, body)
     now, ended, wakes = receipt.answer

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 from sqlalchemy import Connection
@@ -20,6 +21,7 @@ from testigo.authority.jobs import lock as lock_jobs
 from testigo.authority.receipts import digest_of, exactly_once
 from testigo.errors import Invalid, LeaseLost, ManifestInvalid, ScanEvidenceConflict, StateConflict
 from testigo.evidence.collection import Locked, lock, looked, renew
+from testigo.evidence.following import must_publish
 from testigo.evidence.insertion import Counts, insert_pages
 from testigo.evidence.model import AnalysisId, AnalysisState, Owner, SealedResult
 from testigo.evidence.occurrences import advance_occurrences
@@ -99,6 +101,15 @@ _PART = Statement(
     """
 )
 
+_MISSING = Statement(
+    """
+    UPDATE testigo.part p
+    SET reasons = ARRAY[m.why]
+    FROM unnest(CAST(:parts AS integer[]), CAST(:whys AS text[])) AS m(n, why)
+    WHERE p.analysis_id = CAST(:analysis AS uuid) AND p.n = m.n
+    """
+)
+
 _ARTIFACTS = Statement(
     """
     INSERT INTO testigo.artifact (id, analysis_id, part, bytes, name, media_type, digest, raw_digest, attestation,
@@ -135,24 +146,33 @@ _PERSISTED = Statement(
 
 
 def publish(
-    c: Connection, analysis_id: AnalysisId, results: Sequence[SealedResult], *, owner: Owner, action: Action
+    c: Connection,
+    analysis_id: AnalysisId,
+    results: Sequence[SealedResult],
+    *,
+    missing: Mapping[int, str] = MappingProxyType({}),
+    owner: Owner,
+    action: Action,
 ) -> Published:
     """Publish the results of an analysis's parts as its evidence, whole or not at all; parts may be missing.
+
+    `missing` says of such parts, by their numbers, why: that is kept with them.
 
     Pages are read once for each try, while the transaction is open, by a thread of their own, and no more than two
     are held in memory. An analysis is
     complete when every analyser that was asked for looked at everything; then it moves the project's occurrences.
-    Raises `ScanEvidenceConflict` when there is evidence already, `StateConflict` for an analysis or job that was
-    ended or is to be cancelled, `LeaseLost` for a run that does not own the job any more, `PageInvalid` and
-    `ManifestInvalid` for a result that is not what it says, and what the pages raise. Then nothing was published.
+    Raises `WrongPublisher` for a job that is not the analysis's own, `ScanEvidenceConflict` when there is evidence
+    already, `StateConflict` for an analysis or job that was ended or is to be cancelled, `LeaseLost` for a run that
+    does not own the job any more, `PageInvalid` and `ManifestInvalid` for a result that is not what it says, and what
+    the pages raise. Then nothing was published.
     """
     fields.must_be_id(analysis_id, field="analysis")
     fields.fence(*owner.held, field="owner.held")
     fields.must_be_id(owner.session_id, field="owner.session_id")
     fields.sequence(results, field="results", most=LIMITS.parents_max)
     named = [[one.part, one.analyser, one.run, one.request, one.result, one.artifact_manifest] for one in results]
-    digest = digest_of(action, "evidence.publish", [analysis_id, named])
-    receipt = exactly_once(c, action, digest, lambda: _publish(c, analysis_id, results, owner, action))
+    digest = digest_of(action, "evidence.publish", [analysis_id, named, sorted(missing.items())])
+    receipt = exactly_once(c, action, digest, lambda: _publish(c, analysis_id, results, missing, owner, action))
     state, verdict, revision, findings, repeated, artifacts = receipt.answer
     return Published(
         analysis_id,
@@ -189,9 +209,15 @@ def persisted(c: Connection, analysis_id: AnalysisId) -> Persisted | None:
 
 
 def _publish(
-    c: Connection, analysis_id: AnalysisId, results: Sequence[SealedResult], owner: Owner, action: Action
+    c: Connection,
+    analysis_id: AnalysisId,
+    results: Sequence[SealedResult],
+    missing: Mapping[int, str],
+    owner: Owner,
+    action: Action,
 ) -> list[object]:
     locked = lock(c, analysis_id)
+    must_publish(c, analysis_id, locked.publish_job, owner.held.job_id)
     _check_unpublished(c, locked)
     _check_parts(c, locked, results)
     counts: Counts = Counter()
@@ -199,6 +225,8 @@ def _publish(
     for result in results:
         given += insert_pages(c, locked, result, counts)
         _keep_part(c, locked, result)
+    if missing:
+        _MISSING.rows(c, analysis=locked.id, parts=list(missing), whys=list(missing.values()))
     found = counts.total()
     _summarise(c, locked, counts)
     left = looked(c, analysis_id, locked.analysers)

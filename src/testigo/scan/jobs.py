@@ -85,7 +85,7 @@ def analyse(
     crash_limit=CRASH_LIMIT,
     isolation="publisher",
 )
-def publish(ctx: Context, analysis: str) -> Told:
+def publish(ctx: Context, analysis: str) -> Told | Degraded[Told]:
     """Publish what the parts of an analysis left, once and whole; what is published already is only acknowledged."""
     from testigo.scan.publishing import Refused, published
 

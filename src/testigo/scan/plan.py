@@ -14,6 +14,7 @@ from testigo.errors import Invalid, NotFound
 from testigo.evidence.analysers import analyser
 from testigo.evidence.model import AnalysisId, NewAnalysis, NewPart
 from testigo.evidence.transport.request import Request
+from testigo.rules import decide
 from testigo.rules.evidence.gate import Policy
 from testigo.scan.jobs import analyse, publish
 from testigo.scan.scope import Scope
@@ -80,7 +81,9 @@ def plan(found: Scope, wanted: Wanted, *, apart: Path) -> NewAnalysis:
             analyser=share.analyser, root=on, files=list(share.files), options=options
         )
         parts.append(NewPart(share.analyser, job, len(share.files)))
-    last = publish.options(queue=wanted.queue, parents=[part.job.id for part in parts]).new_job(analysis=name_of)
+    # Whatever became of the parts, what they left is published, or the analysis ends and says why.
+    parents = [part.job.id for part in parts]
+    last = publish.options(queue=wanted.queue, parents=parents, policy=decide.Policy.RUN).new_job(analysis=name_of)
     return NewAnalysis(
         wanted.project, on, names, tuple(parts), last, policy=wanted.policy, baseline=wanted.baseline, id=name_of
     )

@@ -1,27 +1,27 @@
 """What the publisher does: bind, pull, publish in one transaction, and only then acknowledge (spec D-05 to D-11).
 
+0. The analysis is this job's to publish, or nothing of it is touched.
 1. What is published already is only acknowledged: nothing is downloaded or inserted again.
 2. The server is asked for every part's result, which it has; a result that is gone is made anew by the same request.
 3. Which results these are is saved as the job's checkpoint, before a page is read.
 4. Pages and artifacts are copied into a private folder, and artifacts, once they are checked, into the blob store.
 5. One transaction publishes, and the lease is checked at its end.
-6. Exactly these results are acknowledged. An acknowledgement that fails is the next run's to send.
+6. Exactly these results are acknowledged. An acknowledgement that fails is the next run's to send; the last run of
+   all leaves it to the server's own time limit, and says so. What is published stands.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from testigo.authority.actions import Action, JobId
-from testigo.authority.read import end, job
-from testigo.errors import Busy, Error, Invalid, NotFound, ScanEvidenceConflict, StateConflict
+from testigo.authority.actions import Action
+from testigo.authority.read import end
+from testigo.errors import Busy, Error, Invalid, NotFound, ScanEvidenceConflict, StateConflict, WrongPublisher
 from testigo.evidence.analyses import finish
-from testigo.evidence.listing import analysis as analysis_of
+from testigo.evidence.following import check_publisher, left_by_parts
 from testigo.evidence.model import AnalysisId, AnalysisState, NewArtifact, Owner, SealedResult
 from testigo.evidence.publication import Acknowledged, Persisted, persisted, publish
 from testigo.evidence.sbom.attest import Signer
@@ -31,10 +31,13 @@ from testigo.evidence.transport.client import AnalyserClient
 from testigo.evidence.transport.manifest import Manifest
 from testigo.evidence.transport.pulling import Pulled, pull
 from testigo.evidence.transport.request import Request
-from testigo.scan.jobs import Told
+from testigo.rules.states import State
+from testigo.scan.asked import request_of
+from testigo.scan.jobs import ATTEMPTS, Told
 from testigo.store.blobs import BlobStore, blobs_directory
 from testigo.store.keys import Keyring
 from testigo.worker.context import Context
+from testigo.worker.endings import Degraded
 from testigo.worker.publisher import Publishing, publishing
 
 __all__ = ["Bound", "Refused", "published"]
@@ -64,40 +67,53 @@ class Bound:
     provenance: dict[str, str]
 
 
-def published(ctx: Context, analysis: str) -> Told:
+def published(ctx: Context, analysis: str) -> Told | Degraded[Told]:
     """Publish the analysis, or acknowledge what of it is published already.
 
-    Raises `Refused` for evidence that does not hold, `StateConflict` for an analysis that has ended or a job that is to
-    be cancelled, `Busy` and its like where another try may do better, and `LeaseLost` when the job is not this run's
-    any more.
+    Raises `Refused` for evidence that does not hold and for an analysis that has ended or is another job's,
+    `StateConflict` for a job that is to be cancelled, `Busy` and its like where another try may do better, and
+    `LeaseLost` when the job is not this run's any more.
     """
     analysis_id = AnalysisId(analysis)
     own = publishing(ctx)
+    try:
+        own.database.run(check_publisher, analysis_id, own.held.job_id)
+    except (Invalid, NotFound, WrongPublisher) as error:
+        raise Refused(error) from error
     with AnalyserClient(places.address(), own.token()) as client:
-        there = own.database.run(persisted, analysis_id)
+        there, repeated = own.database.run(persisted, analysis_id), 0
         if there is not None:
             ctx.log("It is published already: only acknowledgements are sent.")
-            return _told(there, 0, _acknowledge(client, there.results))
-        try:
-            repeated = _publish(ctx, own, client, analysis_id)
-        except (Invalid, ScanEvidenceConflict, StateConflict) as error:  # no other try would end otherwise
-            there = own.database.run(persisted, analysis_id)
-            if there is None:
-                _end(own, analysis_id, error)
-                if isinstance(error, StateConflict):  # its job is to be cancelled, and ends so
-                    raise
-                raise Refused(error) from error
-            repeated = 0
-        # Only what the database says now is acknowledged, whatever was believed before (spec D-09, D-11).
+        else:
+            there, repeated = _published(ctx, own, client, analysis_id)
+        cleaned, limitation = _acknowledge(ctx, client, there.results)
+    told = Told(str(there.state), str(there.verdict), there.findings, repeated, there.artifacts, cleaned)
+    return told if limitation is None else Degraded(told, limitations=[limitation])
+
+
+def _published(ctx: Context, own: Publishing, client: AnalyserClient, analysis_id: AnalysisId) -> tuple[Persisted, int]:
+    """What is published then, and how many findings were said by more than one part."""
+    try:
+        repeated = _publish(ctx, own, client, analysis_id)
+    except (Invalid, ScanEvidenceConflict, StateConflict) as error:  # no other try would end otherwise
         there = own.database.run(persisted, analysis_id)
         if there is None:
-            raise Busy("The publication is not there after all.", remedy="Try again.")
-        return _told(there, repeated, _acknowledge(client, there.results))
+            stops = own.database.run(end, own.held.job_id).state is State.CANCELLING
+            _end(own, analysis_id, error, AnalysisState.CANCELLED if stops else AnalysisState.FAILED)
+            if stops:
+                raise
+            raise Refused(error) from error
+        repeated = 0
+    # Only what the database says now is acknowledged, whatever was believed before (spec D-09, D-11).
+    there = own.database.run(persisted, analysis_id)
+    if there is None:
+        raise Busy("The publication is not there after all.", remedy="Try again.")
+    return there, repeated
 
 
 def _publish(ctx: Context, own: Publishing, client: AnalyserClient, analysis_id: AnalysisId) -> int:
     """Publish everything that the parts left; how many findings were said by more than one of them."""
-    found = _results(ctx, own, client, analysis_id)
+    found, missing = _results(ctx, own, client, analysis_id)
     bound = [
         Bound(n, each.run, each.request, each.result, each.artifact_manifest, dict(each.provenance))
         for n, each in found
@@ -112,29 +128,26 @@ def _publish(ctx: Context, own: Publishing, client: AnalyserClient, analysis_id:
             results.append(_sealed(n, pulled, _keep_artifacts(own, pulled)))
         ctx.progress(len(found), len(found), "publishing")
         owner = Owner(own.held, own.session_id)
-        receipt = own.database.run(publish, analysis_id, results, owner=owner, action=Action(ACTOR))
+        receipt = own.database.run(publish, analysis_id, results, missing=missing, owner=owner, action=Action(ACTOR))
     return receipt.repeated
 
 
 def _results(
     ctx: Context, own: Publishing, client: AnalyserClient, analysis_id: AnalysisId
-) -> list[tuple[int, Manifest]]:
-    """The result of each part that has one, with its number; a part that failed has none, and is missing."""
+) -> tuple[list[tuple[int, Manifest]], dict[int, str]]:
+    """The result of each part that has one, with its number; and why each of the others is missing."""
     asked: list[tuple[int, Request]] = []
-    for part in own.database.run(analysis_of, analysis_id).parts:
-        ended = own.database.run(end, part.job_id)
-        if ended.output is not None and ended.output != "null":
-            asked.append((part.n, _request(own, part.job_id)))
+    missing: dict[int, str] = {}
+    for left in own.database.run(left_by_parts, analysis_id):
+        request = None if left.why else own.database.run(request_of, left.job_id)
+        if request is None:
+            missing[left.n] = left.why or "what its job was asked is not kept any more"
+        else:
+            asked.append((left.n, request))
     for _, request in asked:  # what is to be made anew is made side by side
         client.ask(request)
-    return [(n, client.result(request, within_seconds=min(WAIT_SECONDS, ctx.seconds_left))) for n, request in asked]
-
-
-def _request(own: Publishing, job_id: JobId) -> Request:
-    documents = own.database.run(job, job_id, documents=True).documents
-    assert documents is not None
-    given: dict[str, Any] = json.loads(documents.payload)
-    return Request(given["analyser"], given["root"], tuple(given["files"]), given["options"])
+    within = [(n, client.result(request, within_seconds=min(WAIT_SECONDS, ctx.seconds_left))) for n, request in asked]
+    return within, missing
 
 
 def _keep_artifacts(own: Publishing, pulled: Pulled) -> tuple[NewArtifact, ...]:
@@ -174,25 +187,28 @@ def _sealed(n: int, pulled: Pulled, artifacts: tuple[NewArtifact, ...]) -> Seale
     )
 
 
-def _acknowledge(client: AnalyserClient, results: Sequence[Acknowledged]) -> int:
-    """Say of each result that it is published; one that the server does not know any more is cleaned already."""
+def _acknowledge(ctx: Context, client: AnalyserClient, results: Sequence[Acknowledged]) -> tuple[int, str | None]:
+    """Say of each result that it is published; one that the server does not know any more is cleaned already.
+
+    Returns how many are cleaned, and what the job's last run has to say of the others: that fails nothing.
+    """
+    cleaned = 0
     for each in results:
         try:
             client.acknowledge(each)
         except NotFound:
-            continue
-    return len(results)
+            pass
+        except Error as error:
+            if ctx.failures + 1 < ATTEMPTS:
+                raise
+            return cleaned, f"{len(results) - cleaned} results are not acknowledged: {error.code}"
+        cleaned += 1
+    return cleaned, None
 
 
-def _end(own: Publishing, analysis_id: AnalysisId, error: Error) -> None:
+def _end(own: Publishing, analysis_id: AnalysisId, error: Error, state: AnalysisState) -> None:
     """The analysis gets no evidence; one that ended before stays as it is."""
-    why = f"{error.code}: {error.message}"
-    state = AnalysisState.CANCELLED if isinstance(error, StateConflict) else AnalysisState.FAILED
-    own.database.run(finish, analysis_id, state, reason=why, action=Action(ACTOR))
-
-
-def _told(there: Persisted, repeated: int, cleaned: int) -> Told:
-    return Told(str(there.state), str(there.verdict), there.findings, repeated, there.artifacts, cleaned)
+    own.database.run(finish, analysis_id, state, reason=f"{error.code}: {error.message}", action=Action(ACTOR))
 
 
 @contextmanager

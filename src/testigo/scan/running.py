@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 
 from testigo.authority.actions import Action
-from testigo.authority.read import end
 from testigo.errors import StateConflict
-from testigo.evidence.analyses import begin_analysis, cancel_analysis, finish
+from testigo.evidence.abandoned import end_abandoned
+from testigo.evidence.analyses import begin_analysis, cancel_analysis
 from testigo.evidence.listing import AnalysisDetail, analysis
 from testigo.evidence.model import AnalysisId, AnalysisState, NewAnalysis
 from testigo.scan.standing import Standing, standing
@@ -41,7 +41,7 @@ def followed(
         time.sleep(LOOK_SECONDS)
     found = database.run(analysis, new.id)
     if found.view.state is AnalysisState.RUNNING:
-        database.run(finish, new.id, AnalysisState.FAILED, reason=_why(database, new), action=Action(action.actor))
+        database.run(end_abandoned, only=new.id)
         found = database.run(analysis, new.id)
     return found
 
@@ -52,11 +52,3 @@ def cancelled(database: Database, analysis_id: AnalysisId, *, reason: str, actio
         return database.run(cancel_analysis, analysis_id, reason=reason, action=action).ended
     except StateConflict:
         return False
-
-
-def _why(database: Database, new: NewAnalysis) -> str:
-    """Why the job that publishes did not."""
-    ended = database.run(end, new.publish.id)
-    error = ended.error or {}
-    told = ": ".join(str(error[name]) for name in ("code", "message") if error.get(name))
-    return f"Nothing was published, for its job is {ended.state}. {told}".strip()

@@ -1,9 +1,9 @@
 """The sweeper: does what anybody may do for all, in one thread of a keeper or a server (spec P-13, P-18, P-22).
 
 It watches beats and declares sessions dead, takes back what sessions that are over hold, ends runs that go on
-past their limits, admits, promotes and retires what is due, and prunes. Any number of sweepers may run.
-Each of these is a chore with a time of its own; one that fails waits a little longer and keeps none of the
-others, and nothing ends the thread.
+past their limits, admits, promotes and retires what is due, ends analyses that nobody will publish, and prunes.
+Any number of sweepers may run. Each of these is a chore with a time of its own; one that fails waits a little longer
+and keeps none of the others, and nothing ends the thread.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from testigo.authority.prune import prune_jobs, prune_receipts, prune_sessions, 
 from testigo.authority.retire import retire_lapsed
 from testigo.authority.time_out import read_runs, time_out
 from testigo.errors import Error, KeyBusy
+from testigo.evidence.abandoned import end_abandoned
 from testigo.rules.leases import Reading, RunReading, Watch
 from testigo.settings import SESSIONS, STORE, WORKER
 from testigo.store.command import single_statement
@@ -58,6 +59,8 @@ RUN_READS_PER_TERM = 6
 LOOK_SHARE, BACKSTOP_SHARE = 0.1, 0.01
 """Of the time, for looks at what is due, and for those that nearly always find nothing: under a snapshot that
 is held for long, an index is full of what has ended, and a look at it dear."""
+ABANDONED_SECONDS = 5.0
+"""Until it is looked again for analyses that nobody will publish."""
 PRUNE_SHARE = 0.2
 """Of its time, while there is more to prune."""
 
@@ -121,6 +124,7 @@ class Sweeper:
             self._watch,
             self._look,
             _Chore("watching the runs", self._watch_runs),
+            _Chore("ending abandoned analyses", self._end_abandoned),
             prunes,
         ]
         self._looked_at = 0.0
@@ -281,6 +285,17 @@ class Sweeper:
 
     def _retire(self) -> bool:
         return self._db.run(retire_lapsed) < STORE.sweep_rows
+
+    def _end_abandoned(self) -> float:
+        began_at = time.monotonic()
+        done = self._until(self._end_one)
+        return max(ABANDONED_SECONDS, (time.monotonic() - began_at) / BACKSTOP_SHARE) if done else 0.0
+
+    def _end_one(self) -> bool:
+        ended = self._db.run(end_abandoned)
+        if ended.analysis_id is not None:
+            _log.warning("the analysis %s will not be published any more: it has ended", ended.analysis_id)
+        return ended.analysis_id is None
 
     def _until(self, is_done: Callable[[], bool]) -> bool:
         """Do batch after batch, for a turn; whether there is no more."""

@@ -20,6 +20,7 @@ from testigo.errors import (
     PageInvalid,
     ScanEvidenceConflict,
     StateConflict,
+    WrongPublisher,
 )
 from testigo.evidence.analyses import finish
 from testigo.evidence.artifacts import artifact, artifacts
@@ -87,6 +88,29 @@ def test_a_second_publication_is_refused_and_changes_nothing(world: World) -> No
         with pytest.raises(ScanEvidenceConflict):
             run.publish(*results)
     assert world.query("SELECT * FROM testigo.finding") == before
+
+
+def test_only_the_analysis_s_own_job_publishes_it(world: World) -> None:
+    """Whoever holds another job of the same kind is refused by name, and nothing is published or ended (spec D-07)."""
+    run, other = going(world), going(world)
+    with pytest.raises(WrongPublisher) as refusal:
+        world.db.run(publish, run.id, [sealed(found("a"))], owner=other.owner, action=world.action())
+    assert refusal.value.facts["job"] == run.lease.job_id
+    assert nothing_published(world, run.id)
+    assert nothing_published(world, other.id)
+
+
+def test_a_part_that_is_missing_says_why(world: World) -> None:
+    """It makes the analysis incomplete, and what is known of it is kept with it (spec D-21, D-24)."""
+    run = going(world, "ruff", "bandit")
+    owner, missing = run.owner, {1: "its job is cancelled"}
+    told = world.db.run(publish, run.id, [sealed()], missing=missing, owner=owner, action=world.action())
+    assert (told.state, told.verdict) == (AnalysisState.INCOMPLETE, Verdict.INCOMPLETE)
+    parts = world.db.run(analysis, run.id).parts
+    assert [(part.outcome, part.reasons) for part in parts] == [
+        (Outcome.COMPLETE, ()),
+        (None, ("its job is cancelled",)),
+    ]
 
 
 @pytest.mark.parametrize("result", [sealed(), sealed(artifacts=(attached(),))], ids=["nothing", "artifacts"])
@@ -175,11 +199,10 @@ def test_a_fingerprint_is_once_in_a_result_and_once_in_an_analysis(world: World)
 
 
 def test_only_the_run_that_owns_the_job_publishes(world: World) -> None:
-    """Job, lease, epoch and session, and the session is open: looked at last (spec P-15, P-18, D-20)."""
+    """Lease, epoch and session, and the session is open: looked at last (spec P-15, P-18, D-20)."""
     run = going(world)
     mine = run.owner
     for wrong in (
-        replace_owner(mine, job_id=new_id()),
         replace_owner(mine, lease_id=new_id()),
         replace_owner(mine, epoch=2),
         Owner(mine.held, world.worker().id),

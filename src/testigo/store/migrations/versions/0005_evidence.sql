@@ -65,6 +65,7 @@ COMMENT ON COLUMN testigo.analysis.policy IS
 
 CREATE UNIQUE INDEX analysis_of_project ON testigo.analysis (project, n);
 CREATE INDEX analysis_published ON testigo.analysis (project, n) WHERE scanner_persisted;
+CREATE INDEX analysis_running ON testigo.analysis (id) WHERE state = 'running';
 
 CREATE TABLE testigo.part (
     analysis_id        uuid NOT NULL,

@@ -1,0 +1,95 @@
+"""An analysis ends whatever becomes of its jobs, of the server's answers, and of who says that it publishes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from testigo.authority.cancel import cancel
+from testigo.authority.read import end
+from testigo.authority.submit import submit
+from testigo.evidence.model import AnalysisState
+from testigo.rules.evidence.gate import Verdict
+from testigo.scan.jobs import publish
+from tests.scan.kit import QUEUE, Scene, scene
+from tests.worker.kit import PATIENCE_SECONDS, await_end, await_that
+from tests.world import World
+
+pytestmark = pytest.mark.needs_linux
+
+LAST_TRY = "UPDATE testigo.job SET failures = attempts - 1 WHERE id = CAST(:id AS uuid) RETURNING 1 AS one"
+
+
+def test_a_part_that_was_cancelled_is_missing_and_the_rest_is_published(
+    world: World, database_url: str, tmp_path: Path
+) -> None:
+    """As incomplete, with what became of the part (spec A-08, D-21, D-24)."""
+    with scene(world, database_url, tmp_path) as it:
+        it.server.kill()
+        it.server.wait()
+        it.begin("ruff", "bandit")
+        gone = next(part.job.id for part in it.new.parts if part.analyser == "bandit")
+        world.db.run(cancel, [gone], note="too slow", action=world.action())
+        it.serve()
+        assert await_end(world, it.new.publish.id) == ["succeeded"]
+        found = it.detail()
+        assert (found.view.state, found.gate.verdict) == (AnalysisState.INCOMPLETE, Verdict.INCOMPLETE)
+        assert found.view.findings > 0
+        assert {part.reasons for part in found.parts if part.analyser == "bandit"} == {
+            ("its job is cancelled (cancelled)",)
+        }
+
+
+def test_an_analysis_whose_publication_is_cancelled_ends_by_itself(
+    world: World, database_url: str, tmp_path: Path
+) -> None:
+    """Whoever cancelled the job knew of no analysis; the worker's sweeper ends it (spec D-20)."""
+    with scene(world, database_url, tmp_path) as it:
+        it.gate.hold("ask")
+        it.begin()
+        world.db.run(cancel, [it.new.publish.id], action=world.action())
+        await_that(lambda: it.detail().view.state is AnalysisState.CANCELLED, "the end of the analysis")
+        assert [world.state(part.job.id) for part in it.new.parts] == ["cancelling"]
+
+
+def test_an_acknowledgement_that_cannot_be_delivered_fails_nothing(
+    world: World, database_url: str, tmp_path: Path
+) -> None:
+    """What is published stands, and the job says what it leaves to the server's time limit (spec D-09, D-12)."""
+    with scene(world, database_url, tmp_path) as it:
+        it.gate.hold("ack")
+        it.begin()
+        world.query(LAST_TRY, id=it.new.publish.id)
+        assert it.gate.reached.wait(PATIENCE_SECONDS)
+        it.server.kill()
+        it.server.wait()
+        it.gate.open()
+        assert await_end(world, it.new.publish.id) == ["succeeded_degraded"]
+        assert world.db.run(end, it.new.publish.id).limitations == ("1 results are not acknowledged: BUSY",)
+        assert it.detail().view.state is AnalysisState.COMPLETE
+
+
+def test_a_job_that_is_not_the_analysis_s_own_touches_nothing_of_it(
+    world: World, database_url: str, tmp_path: Path
+) -> None:
+    """Neither before it is published nor after (spec D-07)."""
+    with scene(world, database_url, tmp_path) as it:
+        it.gate.hold("ask")
+        it.begin()
+        assert _by_another(world, it) == "WRONG_PUBLISHER"
+        assert it.detail().view.state is AnalysisState.RUNNING
+        it.gate.open()
+        assert await_end(world, it.new.publish.id) == ["succeeded"]
+        acknowledged = it.gate.steps("ack")
+        assert _by_another(world, it) == "WRONG_PUBLISHER"
+        assert it.gate.steps("ack") == acknowledged
+        assert it.detail().view.state is AnalysisState.COMPLETE
+
+
+def _by_another(world: World, it: Scene) -> str:
+    """What a job is refused with that somebody submitted to publish this analysis."""
+    other = publish.options(queue=QUEUE).new_job(analysis=it.new.id)
+    world.db.run(submit, other, action=world.action())
+    assert await_end(world, other.id) == ["permanent_failure"]
+    return str((world.db.run(end, other.id).error or {})["code"])
