@@ -14,7 +14,7 @@ from testigo.evidence.analyses import begin_analysis
 from testigo.evidence.following import check_publisher, left_by_parts
 from testigo.evidence.model import AnalysisId
 from testigo.rules.documents import encode
-from testigo.rules.outcomes import Degrade, Fail, Succeed
+from testigo.rules.outcomes import Degrade, Fail, Outcome, Succeed
 from tests.evidence.store.kit import KINDS, asked
 from tests.world import World
 
@@ -28,7 +28,7 @@ def test_each_part_points_to_a_result_or_says_why_there_is_none(world: World) ->
     leases = {lease.job_id: lease for lease in worker.claim(6).leases}
     held = [part.job.id for part in new.parts if part.job.id in leases]
     (waiting,) = (part.job.id for part in new.parts if part.job.id not in leases)
-    ends = [
+    ends: list[Outcome] = [
         Succeed(encode({"run": "…"})),
         Succeed(encode(None)),
         Degrade(encode(None), ("not analysed: BUSY",)),
