@@ -156,6 +156,68 @@ def test_a_history_tells_decisions_and_sightings(cli: Cli, world: World) -> None
     assert "Nobody has decided about it." in cli("findings", "history", after).err
 
 
+def test_a_risk_is_taken_in_a_project_and_taken_back(cli: Cli, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the project's, so the next analysis has it too; no finding is changed (spec D-23; field case R86)."""
+    monkeypatch.setattr("testigo.cli.call._user", lambda: "ana")
+    first = published(world, found("a"))
+    finding = one(world, first, "a").id
+    assert cli("findings", "exempt", finding, "--reason", " ").status == 11
+    assert cli("findings", "exempt", finding, "--reason", "x", "--days", "1", "--for-ever").status == 2
+    answer = cli("findings", "exempt", finding, "--reason", "until the release", "--days", "30", "--json").json
+    assert (answer["project"], answer["revision"], answer["verdict"]) == ("shop", 1, "passed")
+    assert "until the release" in cli("findings", "show", one(world, published(world, found("a")), "a").id).out
+    ran = cli("findings", "exempt", finding, "--reason", "for ever", "--for-ever")
+    assert (ran.status, "REVISION_MISMATCH" in ran.err) == (12, True)
+    ran = cli("findings", "exempt", finding, "--reason", "for ever", "--for-ever", "--revision", "1")
+    assert ran.out.splitlines() == [
+        f"{finding}  is exempt in shop for ever, at revision 2",
+        "The gate of the newest analysis of shop: passed.",
+    ]
+    shown = cli("findings", "show", finding, "--json").json
+    assert (shown["finding"]["review"]["decision"], shown["exemption"]["expires_at"]) == ("open", None)
+    ran = cli("findings", "unexempt", finding, "--revision", "2", "--reason", "released")
+    assert ran.out.splitlines() == [
+        f"{finding}  is not exempt in shop any more, at revision 3",
+        "The gate of the newest analysis of shop: failed.",
+    ]
+    assert cli("findings", "unexempt", finding, "--revision", "3").status == 12
+    told = [(row.actor, row.what, row.reason) for row in world.query(AUDIT) if row.result == "done"]
+    assert told == [
+        ("cli:ana", "exemptions.grant", "until the release"),
+        ("cli:ana", "exemptions.grant", "for ever"),
+        ("cli:ana", "exemptions.end", "released"),
+    ]
+
+
+def test_an_advice_moves_nothing(cli: Cli, world: World) -> None:
+    """It is kept for people to read, until another takes its place or it is taken back (spec D-19)."""
+    analysis = published(world, found("a"))
+    finding = one(world, analysis, "a").id
+    before = cli("gate", "show", "shop", "--json").json
+    words = ["findings", "advise", finding, "--advisor", "a-model", "--suggests", "false_positive"]
+    assert cli(*words, "--because", "it is a test").out == f"{finding}  false_positive would be decided, says a-model\n"
+    assert "advice       false_positive, says a-model: it is a test" in cli("findings", "show", finding).out
+    assert cli("gate", "show", "shop", "--json").json == before
+    assert one(world, analysis, "a").review.revision == 1
+    assert cli("findings", "advise", finding, "--withdraw").out == f"{finding}  has no advice any more\n"
+    assert one(world, analysis, "a").review.advice is None
+    for options in ([], ["--advisor", "a-model"], ["--suggests", "open"], ["--withdraw", "--because", "why"]):
+        assert cli("findings", "advise", finding, *options).status == 2
+
+
+def test_a_finding_is_deleted_as_it_was_seen_and_with_a_reason(cli: Cli, world: World) -> None:
+    """It is no decision: the next analysis finds it again (spec D-18)."""
+    analysis = published(world, found("a"), found("b", Severity.LOW))
+    finding = one(world, analysis, "a").id
+    words = ["findings", "delete", finding, "--reason", "it names somebody"]
+    assert (cli(*words).status, cli("findings", "delete", finding, "--yes").status) == (2, 2)
+    assert cli(*words, "--revision", "2", "--yes").status == 12
+    ran = cli(*words, "--yes")
+    assert ran.out.splitlines() == [f"{finding}  is deleted", f"The gate of the analysis {analysis}: passed."]
+    assert cli("findings", "show", finding).status == 13
+    assert one(world, published(world, found("a")), "a").review.revision == 1
+
+
 def _sarif(text: str) -> int:
     return len(json.loads(text)["runs"][0]["results"])
 

@@ -19,7 +19,10 @@ def test_a_gate_is_shown_with_what_it_says(cli: Cli, world: World) -> None:
     analysis = published(world, found("a"), found("b", Severity.LOW))
     told = cli("gate", "show", "shop").out
     assert "lets through  0 critical, 0 high" in told
-    assert "gate          failed\nbecause       1 high finding counts; none may pass\ncounted       1 high, 1 low" in told
+    assert (
+        "gate          failed\nbecause       1 high finding counts; none may pass\n"
+        "counted       1 high, 1 low\n" in told
+    )
     shown = cli("gate", "show", "shop", "--json").json
     assert (shown["analysis"], shown["revision"], shown["gate"]["verdict"]) == (analysis, 0, "failed")
     assert cli("gate", "show", "nothing").status == 13

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from testigo.evidence.findings import Collection, FindingDetail, Happened, Sighting
     from testigo.evidence.model import Exempted, FindingView
 
-__all__ = ["FindingRef", "group", "place"]
+__all__ = ["FindingRef", "group", "place", "read"]
 
 group = call.group("findings", "")
 
@@ -92,7 +92,7 @@ def show(here: Call, finding: FindingRef) -> None:
 
     It also tells what its project knows of the same finding over its analyses.
     """
-    detail = _read(here, finding)
+    detail = read(here, finding)
     answer = {
         "finding": detail.view,
         "project": detail.project,
@@ -110,7 +110,7 @@ def history(here: Call, finding: FindingRef) -> None:
 
     That is in the analyses of its project that looked for it. No decision is inherited: each opens its own findings.
     """
-    detail = _read(here, finding)
+    detail = read(here, finding)
     answer = {
         "finding": detail.view.id,
         "decisions": detail.history,
@@ -126,7 +126,8 @@ def place(view: FindingView) -> str:
     return (finding.path or "") + ("" if finding.line is None else f":{finding.line}")
 
 
-def _read(here: Call, named: str) -> FindingDetail:
+def read(here: Call, named: str) -> FindingDetail:
+    """The finding of that id, with what is known of it."""
     from testigo.evidence.findings import finding
     from testigo.evidence.model import FindingId
 
@@ -196,7 +197,7 @@ def _known(detail: FindingDetail) -> Iterator[tuple[str, str]]:
 
 def _exemption(exemption: Exempted) -> str:
     until = "" if exemption.expires_at is None else f", until {moment(exemption.expires_at)}"
-    return f"{exemption.state}, by {exemption.reviewer}{until}: {exemption.reason}"
+    return f"{exemption.state} at revision {exemption.revision}, by {exemption.reviewer}{until}: {exemption.reason}"
 
 
 def _history(here: Call, detail: FindingDetail) -> None:
