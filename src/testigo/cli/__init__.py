@@ -9,11 +9,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from testigo.cli.loading import load_at_once
+
 __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit with its status: 0, 2 for a misuse, an error's own from 10, 130 for Ctrl-C."""
+    load_at_once()
     try:
         from testigo.cli.root import run
 

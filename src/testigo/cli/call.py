@@ -12,9 +12,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperArgument, TyperCommand
+from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 from testigo.cli.failures import PIPE_CLOSED, abandon_stdout
+from testigo.cli.given import as_given
 from testigo.cli.written import to_json
 from testigo.errors import CursorInvalid
 
@@ -81,10 +82,22 @@ class PlainCommand(TyperCommand):
             if isinstance(each, TyperArgument):
                 each.display_type_rich = lambda ctx: None  # type: ignore[method-assign]
 
+    def get_params(self, ctx: Any) -> Any:
+        """The parameters, among them `--help`."""
+        return as_given(super().get_params(ctx))
+
+
+class Noun(TyperGroup):
+    """The commands of one noun, or of the program."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """The parameters, among them `--help`."""
+        return as_given(super().get_params(ctx))
+
 
 def group(name: str, help: str) -> typer.Typer:  # noqa: A002
     """The commands of one noun."""
-    return typer.Typer(name=name, help=help, no_args_is_help=True, rich_markup_mode=None)
+    return typer.Typer(name=name, cls=Noun, help=help, no_args_is_help=True, rich_markup_mode=None)
 
 
 def command(

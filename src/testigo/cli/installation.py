@@ -1,11 +1,10 @@
-"""`testigo migrate|version|config`: the installation itself."""
+"""`testigo migrate|version`: the installation itself."""
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,17 +12,13 @@ import typer
 from testigo.cli import call
 from testigo.cli.call import Call, command, refusals_told
 from testigo.cli.failures import Misuse
-from testigo.settings import WEB, WORKER
 
 if TYPE_CHECKING:
     from sqlalchemy import URL
 
-    from testigo.settings import Web
-
-__all__ = ["config", "group", "located"]
+__all__ = ["group", "located"]
 
 group = call.group("installation", "")
-config = call.group("config", "See how testigo is set up here.")
 
 
 @command(group, "migrate", "migrate", "migrate --check", "migrate --sql > testigo.sql")
@@ -64,6 +59,7 @@ def version(here: Call) -> None:
     """Show which releases are at work here; asks no database."""
     from importlib.metadata import version as version_of
 
+    from testigo.cli.tables import print_facts
     from testigo.store.schema import EXPECTED_VERSION
 
     found = {
@@ -74,22 +70,7 @@ def version(here: Call) -> None:
         "psycopg": version_of("psycopg"),
         "system": platform.platform(),
     }
-    here.answer(found, lambda: _facts(found))
-
-
-@command(config, "show", "config show", "config show --json")
-def show(here: Call) -> None:
-    """Show where commands connect from here, and who said so.
-
-    Below it stand the settings with which a worker would run that is started here, and a server; no secret among them.
-    """
-    from testigo.configuration import web_settings, worker_settings
-    from testigo.store.urls import shown
-
-    place = here.place
-    tables = {"worker": asdict(worker_settings()), "web": _shown(web_settings())}
-    found: dict[str, object] = {"url": shown(place.url), "by": place.source, "schema": place.schema}
-    here.answer(found | tables, lambda: _settings(found, tables))
+    here.answer(found, lambda: print_facts(found.items()))
 
 
 @contextmanager
@@ -104,33 +85,3 @@ def located(here: Call) -> Iterator[URL]:
         return
     with EmbeddedServer.use(directory) as server:
         yield server_url(server.url)
-
-
-def _facts(found: Mapping[str, object]) -> None:
-    from testigo.cli.tables import print_facts
-
-    print_facts((name, str(value)) for name, value in found.items())
-
-
-def _shown(settings: Web) -> dict[str, object]:
-    """The settings of a server as they may be told: of a secret, whether there is one."""
-    return asdict(settings) | {"oidc_client_secret": "***" if settings.oidc_client_secret else ""}
-
-
-def _settings(found: Mapping[str, object], tables: Mapping[str, Mapping[str, object]]) -> None:
-    from testigo.cli.tables import Column, print_table
-
-    _facts(found)
-    for name, settings in tables.items():
-        defaults = asdict(WORKER if name == "worker" else WEB)
-        print()
-        columns: list[Column[tuple[str, object]]] = [
-            Column(f"{name} setting", lambda row: row[0], whole=True),
-            Column("value", lambda row: f"{row[1]}", whole=True, right=True),
-            Column(
-                "default",
-                lambda row, defaults=defaults: "" if row[1] == defaults[row[0]] else f"{defaults[row[0]]}",  # type: ignore[misc]
-                right=True,
-            ),
-        ]
-        print_table(columns, settings.items())

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
 
+from testigo.cli.call import Noun
 from testigo.cli.failures import INTERRUPTED, PIPE_CLOSED, abandon_stdout, tell, tell_misuse
 from testigo.errors import Error
 
@@ -19,6 +21,33 @@ Work that cannot be lost, results that can be proved.
 Where the installation is, is told by --url, TESTIGO_URL or the nearest testigo.toml or pyproject.toml; without these
 it is a database of its own under the nearest project. Every command takes --json.
 """
+
+_HOMES = {
+    "demo": "demo",
+    "init": "init",
+    "scan": "scan",
+    "worker": "worker",
+    "serve": "serve",
+    "doctor": "doctor",
+    "migrate": "installation",
+    "version": "installation",
+    "backup": "backup",
+    "restore": "backup",
+    "jobs": "jobs",
+    "queues": "queues",
+    "kinds": "kinds",
+    "workers": "workers",
+    "events": "events",
+    "analyses": "analyses",
+    "findings": "findings",
+    "gate": "gate",
+    "artifacts": "artifacts",
+    "analyser": "analyser",
+    "user": "users",
+    "token": "tokens",
+    "config": "config",
+}
+"""The module of each command or noun, in the order of the help."""
 
 _MORE = """
 \b
@@ -35,30 +64,8 @@ Examples:
 
 def tree() -> typer.Typer:
     """All commands, by their nouns."""
-    from testigo.cli import (
-        analyser,
-        analyses,
-        artifacts,
-        backup,
-        demo,
-        doctor,
-        events,
-        findings,
-        gate,
-        init,
-        installation,
-        jobs,
-        kinds,
-        queues,
-        scan,
-        serve,
-        tokens,
-        users,
-        worker,
-        workers,
-    )
-
     root = typer.Typer(
+        cls=Root,
         help=_HELP,
         epilog=_MORE,
         no_args_is_help=True,
@@ -66,22 +73,35 @@ def tree() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
     )
     root.callback()(_root)
-    for verbs in (
-        demo.group,
-        init.group,
-        scan.group,
-        worker.group,
-        serve.group,
-        doctor.group,
-        installation.group,
-        backup.group,
-    ):
-        root.registered_commands += verbs.registered_commands
-    nouns = (jobs.group, queues.group, kinds.group, workers.group, events.group)
-    evidence = (analyses.group, findings.group, gate.group, artifacts.group)
-    for noun in (*nouns, *evidence, analyser.group, users.group, tokens.group, installation.config):
-        root.add_typer(noun)
     return root
+
+
+class Root(Noun):
+    """The program itself, which loads of its commands only what is called."""
+
+    def __init__(self, **named: Any) -> None:
+        super().__init__(**{**named, "commands": {}})
+        self.commands = Commands()  # type: ignore[assignment]  # nobody adds to it
+
+
+class Commands(Mapping[str, Any]):
+    """The commands by their names, each made when it is first asked for, with the module that has it."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            module = import_module(f"testigo.cli.{_HOMES[name]}")
+            home = typer.main.get_group(module.group)
+            self._made[name] = home.commands.get(name, home)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_HOMES)
+
+    def __len__(self) -> int:
+        return len(_HOMES)
 
 
 def _show_version(asked: bool) -> None:
