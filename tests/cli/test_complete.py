@@ -41,7 +41,7 @@ def test_commands_options_and_words_are_completed(complete: Complete) -> None:
     assert complete("testigo jobs li") == ["list"]
     assert complete("testigo jobs list --que") == ["--queue"]
     assert complete("testigo jobs list --state ca") == ["cancelling", "cancelled"]
-    assert complete("testigo jobs submit k --policy ") == ["fail", "cancel", "wait"]
+    assert complete("testigo jobs submit k --policy ") == ["fail", "cancel", "wait", "run"]
 
 
 def test_queues_and_kinds_are_completed_from_a_server(complete: Complete, world: World, database_url: str) -> None:
