@@ -100,6 +100,20 @@ def test_a_verb_takes_what_qualifies(world: World, verb: Verb) -> None:
         assert jobs_of(world, began(world, verb, done_too)) == [done]
 
 
+def test_what_was_done_again_is_not_retried_by_its_state(world: World) -> None:
+    """A search for `state:failed` finds it, and a retry leaves it out: its successor is what counts."""
+    first, second, last = failed(world, 3)
+    for job in (first, second):
+        world.db.run(reprocess, job, action=world.action())
+    for states in ((State.PERMANENT_FAILURE,), (State.PERMANENT_FAILURE, State.SUCCEEDED)):
+        chosen = Selection(wanted=Filter(states=states))
+        seen = world.db.run(preview, Verb.RETRY, chosen)
+        assert (seen.count, [job.id for job in seen.sample], seen.complete) == (Count(1), [last], True)
+        assert jobs_of(world, began(world, Verb.RETRY, chosen)) == [last]
+    named = world.db.run(preview, Verb.RETRY, Selection((first, second, last)))
+    assert named.count == Count(1)
+
+
 def test_states_that_a_verb_is_not_for_are_refused(world: World) -> None:
     """A filter that could find nothing fit is an error of who made it (INVALID)."""
     for verb, state in ((Verb.CANCEL, State.SUCCEEDED), (Verb.UNBLOCK, State.READY), (Verb.FORGET, State.RUNNING)):

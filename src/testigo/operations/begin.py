@@ -26,11 +26,14 @@ __all__ = ["begin", "preview"]
 
 _SAMPLE = 5
 
+# `once`: what was done again, or superseded, is not done again by what it left behind.
 _COUNT = over(
     """
-    SELECT count(*) FILTER (WHERE w.wanted) AS n, max(w.n) AS walked,
-           (array_agg(CAST(w.id AS text) ORDER BY w.id DESC) FILTER (WHERE w.wanted))[1 : 5] AS sample
-    FROM ($walk) AS w
+    SELECT count(*) FILTER (WHERE w.fit) AS n, max(w.n) AS walked,
+           (array_agg(CAST(w.id AS text) ORDER BY w.id DESC) FILTER (WHERE w.fit))[1 : 5] AS sample
+    FROM (SELECT w.id, w.n,
+                 w.wanted AND NOT (:once AND EXISTS (SELECT FROM testigo.successor s WHERE s.job_id = w.id)) AS fit
+          FROM ($walk) AS w) AS w
     """
 )
 
@@ -48,11 +51,12 @@ _BEGIN = Statement(
 _FREEZE = over(
     """
     WITH walked AS MATERIALIZED (
-        SELECT w.id, w.n, w.wanted
+        SELECT w.id, w.n,
+               w.wanted AND NOT (:once AND EXISTS (SELECT FROM testigo.successor s WHERE s.job_id = w.id)) AS fit
         FROM ($walk) AS w
     ),
     chosen AS MATERIALIZED (
-        SELECT id FROM walked WHERE wanted ORDER BY id DESC LIMIT :most
+        SELECT id FROM walked WHERE fit ORDER BY id DESC LIMIT :most
     ),
     frozen AS (
         INSERT INTO testigo.operation_item (operation_id, n, job_id, revision)
@@ -63,7 +67,7 @@ _FREEZE = over(
     )
     SELECT (SELECT count(*) FROM frozen) AS total,
            coalesce((SELECT max(n) FROM walked), 0) AS walked,
-           (SELECT count(*) FROM walked WHERE wanted) AS found
+           (SELECT count(*) FROM walked WHERE fit) AS found
     """
 )
 
@@ -96,13 +100,13 @@ _FROZEN = Statement(
 def preview(c: Connection, verb: Verb, selection: Selection) -> Preview:
     """What an operation would be for: the jobs that qualify for the verb now. Nothing is changed.
 
-    Without states, a retry and a forget are for what has failed for good and has no successor. Raises
-    `Invalid` for states in which no job is fit for the verb.
+    Without states, a retry and a forget are for what has failed for good and has no successor; a retry is for nothing
+    that has one, whatever states are asked for. Raises `Invalid` for states in which no job is fit for the verb.
     """
     fields.member(verb, Verb, field="verb")
     wanted = narrowed(verb, selection)
     walk = LIMITS.operation_walk_rows
-    row = _COUNT[source_of(c, wanted, walk)].rows(c, **_asked(wanted), walk=walk)[0]
+    row = _COUNT[source_of(c, wanted, walk)].rows(c, **_asked(verb, wanted), walk=walk)[0]
     sample = jobs(c, Filter(ids=tuple(map(JobId, row.sample))), limit=_SAMPLE).items if row.sample else ()
     most = LIMITS.operation_jobs_max
     return Preview(Count(min(row.n, most), row.n > most), sample, complete=(row.walked or 0) < walk)
@@ -146,10 +150,10 @@ def _begin(
         (row,) = _FREEZE_NAMED.rows(c, id=made, ids=wanted.ids)
     else:
         freeze = _FREEZE[source_of(c, wanted, walk)]
-        (row,) = freeze.rows(c, **_asked(wanted), id=made, walk=walk, most=LIMITS.operation_jobs_max)
+        (row,) = freeze.rows(c, **_asked(verb, wanted), id=made, walk=walk, most=LIMITS.operation_jobs_max)
     _FROZEN.rows(c, id=made, total=row.total, complete=row.walked < walk and row.found == row.total)
     return made
 
 
-def _asked(wanted: Filter) -> dict[str, object]:
-    return {**wanted.parameters(), **wanted.sets(), "before": FROM_NEWEST[0]}
+def _asked(verb: Verb, wanted: Filter) -> dict[str, object]:
+    return {**wanted.parameters(), **wanted.sets(), "before": FROM_NEWEST[0], "once": verb is Verb.RETRY}
