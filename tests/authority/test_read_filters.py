@@ -94,7 +94,8 @@ def test_what_no_stream_knows_yet_is_found_among_what_waits(world: World) -> Non
 def test_the_walk_is_the_narrowest_that_holds_all_that_is_wanted() -> None:
     """A state that an index leads to is walked by it, and so is what only such a state can have."""
     walks = {
-        Source.STUCK: [Filter(states=(State.PERMANENT_FAILURE,)), Filter(unresolved=True), Filter(cause="0" * 16)],
+        Source.STUCK: [Filter(states=(State.PERMANENT_FAILURE,)), Filter(unresolved=True)],
+        Source.ALIKE: [Filter(cause="0" * 16), Filter(cause="0" * 16, unresolved=True, queue="q")],
         Source.FEW: [
             Filter(states=(State.READY,)),
             Filter(worker="ana"),

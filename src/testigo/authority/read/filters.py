@@ -36,6 +36,8 @@ class Source(StrEnum):
     """All jobs, by id."""
     STUCK = "stuck"
     """Those of one state that waits for a person: failed for good, or blocked. By id as well."""
+    ALIKE = "alike"
+    """Those that failed for good by one cause. By id as well."""
     NAMED = "named"
     """Those that are named by their ids."""
     FEW = "few"
@@ -110,6 +112,8 @@ class Filter:
         """The narrowest set of rows in which all that is wanted is."""
         if self.ids:
             return Source.NAMED
+        if self.cause is not None:
+            return Source.ALIKE
         wanted = frozenset(self._states())
         if len(wanted) == 1 and wanted <= _STUCK:
             return Source.STUCK

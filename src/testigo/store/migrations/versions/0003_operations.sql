@@ -36,6 +36,10 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
                 ELSE left(CAST(error AS json) ->> 'message', 200) END
 $$;
 
+-- What failed for good by one cause. The cause is taken when a job fails, so that nobody who looks waits for it.
+CREATE INDEX job_alike ON testigo.job (testigo.cause(testigo.code_of(error, reason), testigo.message_of(error, reason)), id)
+    WHERE state = 'permanent_failure';
+
 CREATE TABLE testigo.operation (
     id           uuid PRIMARY KEY,
     verb         text NOT NULL CHECK (verb IN ('cancel', 'retry', 'unblock', 'forget')),
