@@ -54,6 +54,7 @@ def test_the_token_is_a_key_of_the_installation(tmp_path: Path, monkeypatch: pyt
         (("--socket", "s", "--port", "1"), 2, "not at both"),
         (("--port", "70000"), 2, "--port"),
         (("serve", "--runs", "0"), 2, "--runs"),
+        (("serve", "--root", "no-such-folder"), 2, "no folder no-such-folder"),
         (("--socket", "/nowhere/at/all/s"), 15, "Nobody can listen"),
         (("--port", "0", "--spool", "/dev/null"), 15, "cannot be made"),
         (("install", "ruff"), 13, "One of: semgrep"),

@@ -55,7 +55,7 @@ class Installed(NamedTuple):
     group,
     "serve",
     "analyser serve",
-    "analyser serve --socket /run/testigo/analyser.sock",
+    "analyser serve --socket /run/testigo/analyser.sock --root /srv/src",
     "analyser serve --port 0 --json",
 )
 def serve(
@@ -72,6 +72,15 @@ def serve(
             max=65_535,
             help="Listen at this port of 127.0.0.1; 0 takes a free one.",
             show_default="8040",
+        ),
+    ] = None,
+    root: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--root",
+            metavar="DIR",
+            help="Look only below this folder; may be repeated.",
+            show_default="wherever its account may",
         ),
     ] = None,
     spool: Annotated[
@@ -112,6 +121,7 @@ def serve(
         keep_seconds=keep_seconds,
         apart=places.apart(url),
         keys=places.keys(url),
+        roots=tuple(_folder(each) for each in root or ()),
     )
     at = places.PORT if port is None else port
     with opened(terms, places.token(url), port=at, path=socket, spool=spool, capacity_bytes=capacity * MIB) as server:
@@ -134,6 +144,12 @@ def install(
 
     version = install_apart(name, places.apart(here.place.url))
     here.answer(Installed(name, version)._asdict(), lambda: print(f"{name} {version} is installed."))
+
+
+def _folder(root: Path) -> Path:
+    if not root.is_dir():
+        raise Misuse(f"There is no folder {root}.")
+    return root.resolve()
 
 
 def _serving(server: Server) -> Serving:

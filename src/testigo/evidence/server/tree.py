@@ -11,13 +11,15 @@ import shutil
 import stat
 from pathlib import Path
 
+from testigo.evidence.server.roots import Place
+
 __all__ = ["copied"]
 
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def copied(root: Path, files: tuple[str, ...], into: Path, *, bytes_max: int) -> dict[str, str]:
-    """Copy the files into a new folder, and say of those that were not copied why.
+def copied(tree: Place, files: tuple[str, ...], into: Path, *, bytes_max: int) -> dict[str, str]:
+    """Copy the files of a tree into a new folder, and say of those that were not copied why.
 
     Files beyond `bytes_max` bytes together are not copied.
     """
@@ -26,15 +28,15 @@ def copied(root: Path, files: tuple[str, ...], into: Path, *, bytes_max: int) ->
     room = bytes_max
     for name in files:
         try:
-            room -= _copy(root, name, into / name, room)
+            room -= _copy(tree, name, into / name, room)
         except OSError as error:
             left[name] = f"it cannot be read: {error.strerror or error}"
     return left
 
 
-def _copy(root: Path, name: str, target: Path, room: int) -> int:
+def _copy(tree: Place, name: str, target: Path, room: int) -> int:
     """How many bytes the file has."""
-    with os.fdopen(_opened(root, name), "rb") as source:
+    with os.fdopen(_opened(tree, name), "rb") as source:
         found = os.fstat(source.fileno())
         if not stat.S_ISREG(found.st_mode):
             raise OSError("it is no regular file")
@@ -46,9 +48,9 @@ def _copy(root: Path, name: str, target: Path, room: int) -> int:
     return found.st_size
 
 
-def _opened(root: Path, name: str) -> int:
-    *folders, last = name.split("/")
-    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def _opened(tree: Place, name: str) -> int:
+    *folders, last = (*tree.below, *name.split("/"))
+    folder = os.open(tree.base, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for each in folders:
             inner = os.open(each, _FLAGS | os.O_DIRECTORY, dir_fd=folder)

@@ -27,6 +27,7 @@ from testigo.evidence.analysers import Command, Task, analyser, read
 from testigo.evidence.reported import Attached, Reading
 from testigo.evidence.server import confined
 from testigo.evidence.server.confined import Limits
+from testigo.evidence.server.roots import place_of
 from testigo.evidence.server.spool import size_of
 from testigo.evidence.server.tree import copied
 from testigo.evidence.transport.manifest import ARTIFACTS_MAX, REASON_BYTES_MAX, Attested, Manifest
@@ -64,6 +65,7 @@ class Order:
     confinement: tuple[str, ...]
     in_memory: bool
     server: int
+    roots: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +160,7 @@ def _carried_out(order: Order, request: Request, folder: Path, began: datetime) 
     limits = Limits(**order.limits)  # type: ignore[arg-type]  # JSON has one kind of number
     work = folder / "work"
     work.mkdir(mode=0o700)
+    tree = place_of(request, tuple(map(Path, order.roots)))  # once more: links may have changed since it was asked
     task = Task(Path(request.root), request.files, work, request.options)
     if not task.root.is_dir():
         raise EvidenceInvalid("the root is no folder that can be read", field="root")
@@ -165,7 +168,7 @@ def _carried_out(order: Order, request: Request, folder: Path, began: datetime) 
     command = chosen.command(task)
     ended = None
     if command is not None:
-        left = copied(task.root, request.files, folder / "tree", bytes_max=limits.output_bytes)
+        left = copied(tree, request.files, folder / "tree", bytes_max=limits.output_bytes)
         there = tuple(file for file in request.files if file not in left)
         task = Task(folder / "tree", there, work, request.options)
         command = chosen.command(task)
