@@ -25,7 +25,7 @@ export NO_PYTHON
 help:  ## List what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
 
-demo: $(INSTALLED)  ## See real work survive real kills, in less than a minute (ARGS="--jobs 100" for less of it)
+demo: $(INSTALLED)  ## See real work survive real kills, in less than a minute (ARGS="engine" for the engine's)
 	@$(BIN)/testigo demo $(ARGS)
 
 test: $(INSTALLED)  ## Run all tests that this machine can run, in parallel (ARGS="-k claim" to choose)

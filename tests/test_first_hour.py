@@ -107,8 +107,9 @@ def test_the_tutorial_is_followed_to_the_letter(shell: Shell) -> None:
 
 
 def test_the_readme_is_followed_to_the_letter(shell: Shell) -> None:
-    """Its example beside a worker, and a project to begin with, whose tests pass."""
+    """The demo that `make demo` runs, its example beside a worker, and a project to begin with, whose tests pass."""
     page = shell.write("README.md")
+    assert "There is one analysis, whole." in shell.run("testigo demo --jobs 10")
     worker, example = CONSOLE.findall(page[page.index("## What it looks like") :])
     (shown,) = re.findall(r"^\$ python media\.py\n(.*?)```", page, flags=re.DOTALL | re.MULTILINE)
     with shell.started(worker.removesuffix(" &")):

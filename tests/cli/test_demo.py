@@ -51,7 +51,7 @@ def test_nothing_is_lost_by_the_kills_of_the_demo(tmp_path: Path) -> None:
     It runs on a database of its own, whatever TESTIGO_URL says (spec D-02, D-03, B-10).
     """
     data = tmp_path / "data"
-    ran = piped("demo", "--jobs", "40", "--data", str(data), "--json", url=NOWHERE)
+    ran = piped("demo", "engine", "--jobs", "40", "--data", str(data), "--json", url=NOWHERE)
     out, err = ran.communicate(timeout=DEMO_SECONDS)
     assert ran.returncode == 0, out + err
     told = json.loads(out)
@@ -68,7 +68,7 @@ def test_nothing_is_lost_by_the_kills_of_the_demo(tmp_path: Path) -> None:
 
 def test_a_server_of_the_user_s_own_is_left_alone(database_url: str) -> None:
     """There it stands in a schema of its own; the table fits the terminal, and so do all words but the URL's."""
-    terminal = Terminal.of("demo", "--jobs", "8", "--url", database_url, url=NOWHERE)
+    terminal = Terminal.of("demo", "engine", "--jobs", "8", "--url", database_url, url=NOWHERE)
     terminal.until("the workers leave")
     assert terminal.end() == 0, terminal.shown
     assert "the database is a server of yours, and is left alone" in terminal.shown
@@ -88,7 +88,7 @@ def test_a_server_of_the_user_s_own_is_left_alone(database_url: str) -> None:
 def test_into_a_pipe_what_happens_is_a_line_each(tmp_path: Path) -> None:
     """Too little work to meet a run is said so, and nothing is made up."""
     (tmp_path / "one.py").write_text("x = 1\n")
-    ran = piped("demo", "--path", str(tmp_path), url=NOWHERE, TMPDIR=str(tmp_path))
+    ran = piped("demo", "engine", "--path", str(tmp_path), url=NOWHERE, TMPDIR=str(tmp_path))
     out, err = ran.communicate(timeout=DEMO_SECONDS)
     assert (ran.returncode, err) == (0, ""), out + err
     assert "\x1b" not in out
@@ -106,7 +106,7 @@ def test_what_does_not_end_is_lost_and_said_so(
     world.db.run(pause, Scope.KIND, KIND, note="a test", action=world.action())
     monkeypatch.setattr(engine, "STALL_SECONDS", 1.0)
     for options in (["--json"], []):
-        ran = cli("demo", "--jobs", "8", "--url", database_url, "--schema", "testigo", *options)
+        ran = cli("demo", "engine", "--jobs", "8", "--url", database_url, "--schema", "testigo", *options)
         assert ran.status == 1, ran.err
         if options:
             assert (ran.json["submitted"], ran.json["succeeded"], ran.json["lost"]) == (2, 0, 2)
@@ -117,10 +117,13 @@ def test_what_does_not_end_is_lost_and_said_so(
 
 @pytest.mark.needs_linux
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_whoever_ends_the_demo_finds_nothing_left(tmp_path: Path, number: signal.Signals, status: int) -> None:
+@pytest.mark.parametrize(("name", "until"), [("engine", "workers start"), ("scan", "a worker start")])
+def test_whoever_ends_the_demo_finds_nothing_left(
+    tmp_path: Path, name: str, until: str, number: signal.Signals, status: int
+) -> None:
     """No process, no file, no traceback."""
-    terminal = Terminal.of("demo", "--jobs", "40", url=NOWHERE, TMPDIR=str(tmp_path))
-    terminal.until("workers start")
+    terminal = Terminal.of("demo", name, "--jobs", "40", url=NOWHERE, TMPDIR=str(tmp_path))
+    terminal.until(until)
     assert _processes_in(tmp_path)
     terminal.process.send_signal(number)
     assert terminal.end() == status, terminal.shown
@@ -165,7 +168,8 @@ def test_a_demo_that_stays_shows_what_failed_and_lets_it_be_retried(tmp_path: Pa
     """The panel is open with a link that logs in; what failed is found there, and succeeds when retried."""
     data = tmp_path / "data"
     (tmp_path / "one.py").write_text("x = 1\n")
-    ran = piped("demo", "--path", str(tmp_path / "one.py"), "--data", str(data), "--stay", "--json", url=NOWHERE)
+    source = str(tmp_path / "one.py")
+    ran = piped("demo", "engine", "--path", source, "--data", str(data), "--stay", "--json", url=NOWHERE)
     assert ran.stdout is not None
     try:
         played, opened = json.loads(ran.stdout.readline()), json.loads(ran.stdout.readline())

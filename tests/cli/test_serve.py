@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from testigo.access.secret import Secret
 from testigo.access.tokens import NewToken, create_token
 from testigo.access.users import add_user, disable_user, users
 from testigo.authority.actions import Action
+from testigo.cli import serve
 from testigo.store.database import Database
 from tests.cli.conftest import Cli
 from tests.cli.process import piped
@@ -163,7 +165,8 @@ def test_whoever_was_disabled_gets_no_link(server_directory: Path, tmp_path: Pat
     """The panel is served all the same: others may log in."""
     url = f"embedded:{server_directory / 'db'}"
     with Database(url) as db:
-        db.run(add_user, "local", Role.ADMIN, None, action=Action("tester"))
+        for name in ("local", "ops"):  # the last administrator cannot be disabled
+            db.run(add_user, name, Role.ADMIN, None, action=Action("tester"))
         db.run(disable_user, "local", action=Action("tester"))
         with serving(tmp_path / "log", url) as server:
             assert server.said["login_link"] is None
@@ -218,6 +221,16 @@ def test_a_port_in_use_is_said(cli: Cli) -> None:
     ran = cli("serve", "--host", "192.0.2.1", "--port", "0")
     assert ran.status == 2
     assert "192.0.2.1:0 cannot be listened at: Cannot assign requested address.\n" in ran.err
+
+
+def test_the_usual_port_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To whoever took it between the look whether somebody answers there and the use of it."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # nobody answers there, and nobody else may use it
+        port = taken.getsockname()[1]
+        monkeypatch.setattr(serve, "PORT", port)
+        with serve.entrance_at("127.0.0.1", None) as entrance:
+            assert entrance.getsockname()[1] != port
 
 
 def test_a_setting_that_nobody_would_read_is_refused(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

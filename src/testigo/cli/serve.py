@@ -14,6 +14,7 @@ import typer
 from testigo.cli import call
 from testigo.cli.call import Call, command
 from testigo.cli.failures import Misuse
+from testigo.cli.loading import search_as_usual
 from testigo.cli.ordering import order_of
 from testigo.cli.worker import Level
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from testigo.settings import Web
     from testigo.store.database import Database
 
-__all__ = ["free_port", "group", "serve_here"]
+__all__ = ["entrance_at", "group", "serve_here"]
 
 group = call.group("serve", "")
 
@@ -70,28 +71,26 @@ def serve_here(
     place: Installation,
     *,
     host: str,
-    port: int,
+    port: int | None,
     workers: int = 1,
     log_level: Level = Level.WARNING,
     lets_in: bool = False,
 ) -> None:
     """Serve an installation, say where, and return when it was told to stop. Raises `Misuse` for a port in use.
 
-    On an embedded database, and wherever it `lets_in`, it makes a link that logs in once.
+    Without a `port` it takes the usual one, or any that is free where somebody listens there. On an embedded
+    database, and wherever it `lets_in`, it makes a link that logs in once.
     """
     with _web_extra():
         from testigo.web.__main__ import log_to_stderr
-        from testigo.web.serve import Server, listening
+        from testigo.web.serve import Server
         from testigo.web.server import create
         from testigo.web.several import Several
     from testigo.configuration import web_settings
 
+    search_as_usual()
     settings = web_settings()
-    try:
-        entrance = listening(host, port)
-    except OSError as error:
-        raise Misuse(_not_listening(host, port, error)) from error
-    with entrance, _running(here, place):
+    with entrance_at(host, port) as entrance, _running(here, place):
         log_to_stderr(log_level, as_json=here.json)
         opened = _opened(here, place, settings, entrance, lets_in=lets_in)
         here.answer(opened._asdict(), lambda: _tell(opened))
@@ -103,6 +102,25 @@ def serve_here(
             Several(entrance, workers, settings.stop_seconds, arguments).run()
 
 
+def entrance_at(host: str, port: int | None) -> socket.socket:
+    """A socket that listens there; without a port at the usual one, or any where that is taken. Raises `Misuse`."""
+    from testigo.web.serve import listening
+
+    wanted = port if port is not None else _usual_port(host)
+    try:
+        return listening(host, wanted)
+    except OSError as error:
+        if port is None and error.errno == errno.EADDRINUSE:  # somebody took it just now
+            return listening(host, 0)
+        raise Misuse(_not_listening(host, wanted, error)) from error
+
+
+def _usual_port(host: str) -> int:
+    """The usual port if nobody answers there, else 0: any that is free."""
+    with socket.socket() as probe:
+        return 0 if probe.connect_ex((host, PORT)) == 0 else PORT
+
+
 def _not_listening(host: str, port: int, error: OSError) -> str:
     match error.errno:
         case errno.EADDRINUSE:
@@ -112,12 +130,6 @@ def _not_listening(host: str, port: int, error: OSError) -> str:
         case _:
             why = (error.strerror or str(error)).partition(" (while ")[0]  # Python adds the address once more
             return f"{host}:{port} cannot be listened at: {why}."
-
-
-def free_port() -> int:
-    """The usual port if nobody listens there, else 0: any that is free."""
-    with socket.socket() as probe:
-        return 0 if probe.connect_ex(("127.0.0.1", PORT)) == 0 else PORT
 
 
 @contextmanager

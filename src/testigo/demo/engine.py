@@ -12,10 +12,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from testigo.authority.actions import Action, new_id
 from testigo.authority.submit import submit_many
+from testigo.demo.audience import Audience
 from testigo.demo.crew import Crew, Member
 from testigo.demo.handlers import look
 from testigo.demo.proof import Proof, prove
@@ -25,7 +26,7 @@ from testigo.store.database import Database
 from testigo.store.embedded import EmbeddedServer
 from testigo.store.embedded.address import recall
 
-__all__ = ["Audience", "Engine", "Killed", "Played", "Scene"]
+__all__ = ["Engine", "Killed", "Played", "Scene"]
 
 WORKERS = 3
 PARTS = 4
@@ -61,16 +62,6 @@ class _Stalled(Exception):
     """Nothing ends any more."""
 
 
-class Audience(Protocol):
-    """Who is told of the demo while it goes on."""
-
-    def shows(self, scene: Scene) -> None:
-        """How everything stands now; called often."""
-
-    def happens(self, seconds: float, what: str) -> None:
-        """Something happened, so many seconds after the beginning."""
-
-
 @dataclass
 class Killed:
     """What was killed with SIGKILL."""
@@ -97,7 +88,7 @@ class Engine:
     database: Database
     crew_of: Callable[[str], Crew]
     """Makes the crew of a queue."""
-    audience: Audience
+    audience: Audience[Scene]
     files: Sequence[Path]
     began_at: float
     queue: str = field(default_factory=lambda: f"demo-{new_id()[-8:]}")

@@ -23,6 +23,7 @@ from typing import Self
 from sqlalchemy import Connection
 
 from testigo.authority.actions import Action, JobId, new_id
+from testigo.demo.audience import Audience
 from testigo.evidence.listing import AnalysisDetail
 from testigo.evidence.model import AnalysisId, AnalysisState, NewAnalysis
 from testigo.evidence.projects import hold
@@ -35,9 +36,10 @@ from testigo.store.command import single_statement
 from testigo.store.database import Database
 from testigo.store.sql import Statement
 
-__all__ = ["Scanned", "copied", "play"]
+__all__ = ["LIBRARY", "Proof", "Scanned", "copied", "play"]
 
-PROJECT = "standard-library"
+LIBRARY = "standard-library"
+"""The project whose source is Python's own."""
 LOOK_SECONDS = 0.01
 
 
@@ -101,21 +103,19 @@ def copied(files: Sequence[Path], into: Path) -> Path:
     return into
 
 
-def play(
-    database: Database, url: str, schema: str, tree: Path, happens: Callable[[float, str], None], *, began_at: float
-) -> Scanned:
-    """Play it to its end; `happens` is told. Raises `Broken` when a process ends that nobody killed."""
+def play(database: Database, project: str, tree: Path, audience: Audience[Standing], *, began_at: float) -> Scanned:
+    """Play it to its end: the tree is the project's source. Raises `Broken` when a process ends that nobody killed."""
 
     def tell(what: str) -> None:
-        happens(time.monotonic() - began_at, what)
+        audience.happens(time.monotonic() - began_at, what)
 
     found = scope(tree)
     queue = f"demo-{new_id()[-8:]}"
-    new = plan(found, Wanted(PROJECT, queue=queue), apart=tree.parent / "analysers")
-    with Crew(url, schema, queue) as crew, _Killer(database, crew, new, tell) as killer:
+    new = plan(found, Wanted(project, queue=queue), apart=tree.parent / "analysers")
+    with Crew(database.given_url, database.schema, queue) as crew, _Killer(database, crew, new, tell) as killer:
         analysers = ", ".join(new.analysers)
         tell(f"{len(found.files)} files, {analysers}: {len(new.parts)} jobs side by side, and one that publishes")
-        shows = _Shows(tell, killer, crew)
+        shows = _Shows(tell, audience, killer, crew)
         detail = followed(database, new, action=Action("demo"), shows=shows, check=crew.check)
         left = killer.ended()
         tell(f"the analysis is {detail.view.state}; the processes leave")
@@ -127,8 +127,9 @@ def play(
 class _Shows:
     """Lets the work begin once the killer lies in wait, and tells of each analyser once that it is done."""
 
-    def __init__(self, tell: Callable[[str], None], killer: _Killer, crew: Crew) -> None:
+    def __init__(self, tell: Callable[[str], None], audience: Audience[Standing], killer: _Killer, crew: Crew) -> None:
         self._tell = tell
+        self._audience = audience
         self._killer = killer
         self._crew = crew
         self._began = False
@@ -140,6 +141,7 @@ class _Shows:
             self._killer.lie_in_wait()
             self._crew.start()
             self._tell("an analyser server and a worker start; the worker has a publisher, which alone writes evidence")
+        self._audience.shows(now)
         for name, tally in now.analysers.items():
             if tally.ended == tally.parts and name not in self._said:
                 self._said.add(name)
@@ -173,7 +175,7 @@ class _Killer:
 
     def _holding(self, c: Connection) -> int | None:
         """Kill the publisher when it waits for the project, which is held until then, and look what is there."""
-        hold(c, PROJECT, make=False)
+        hold(c, self._new.project, make=False)
         self._holds.set()
         while not self._killed:
             if self._called_off.is_set():

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-import shlex
-import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from testigo.cli import call
 from testigo.cli.call import Call, command, refusals_told
+from testigo.cli.demo.place import Place, placed
 from testigo.cli.failures import Misuse
 from testigo.cli.leaving import leaving_in_order
-from testigo.settings import LIMITS, STORE
+from testigo.settings import LIMITS
 
 if TYPE_CHECKING:
-    from testigo.demo.engine import Audience, Played
+    from rich.console import RenderableType
+
+    from testigo.cli.demo.screen import Nobody
+    from testigo.demo.audience import Audience
+    from testigo.demo.engine import Played, Scene
+    from testigo.scan.standing import Standing
+    from testigo.store.database import Database
 
 __all__ = ["group"]
 
@@ -29,14 +34,14 @@ group = call.group("demo", "")
 
 FILES = 400
 FILES_SCANNED = 60
-SCHEMA_ELSEWHERE = "testigo_demo"
-"""On a server of the user's own, the demo keeps apart from what is there."""
+
+Now = TypeVar("Now")
 
 
-@command(group, "demo", "demo", "demo --stay", "demo --path src --jobs 100", "demo --data demo-data")
+@command(group, "demo", "demo", "demo --stay", "demo engine", "demo --path src --jobs 100", "demo --data demo-data")
 def demo(
     here: Call,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Which demo: engine or scan.")] = "engine",
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Which demo: scan or engine.")] = "scan",
     path: Annotated[
         Path | None,
         typer.Option(
@@ -55,7 +60,7 @@ def demo(
             min=1,
             max=LIMITS.batch_max,
             help="Look at so many files at most.",
-            show_default=f"{FILES}, of a scan {FILES_SCANNED}",
+            show_default=f"{FILES_SCANNED}, of the engine {FILES}",
         ),
     ] = None,
     data: Annotated[
@@ -72,129 +77,131 @@ def demo(
 ) -> None:
     """See real work survive real kills, in less than a minute.
 
-    Each of some hundred Python files is a job that several workers look at: its tokens, its digest, what ruff says of
-    it. Meanwhile a runner, a whole worker and the database server are killed with SIGKILL. In the end the database is
-    asked what became of every job. Exit status 0 if nothing was lost, nothing counted twice and no event is missing,
-    else 1.
+    Real analysers look at Python files, in jobs side by side, and the process that publishes what they found is killed
+    with SIGKILL when it has inserted everything. Another one publishes. In the end the findings, what the gate says,
+    and what the database alone says of it are shown. Exit status 0 if there is one analysis, whole, else 1.
 
-    With `scan` real analysers look at the files, and the publisher is killed when it has inserted everything that they
-    found. Exit status 0 if there is one analysis in the end, whole.
+    With `engine` each of some hundred files is a job that several workers look at: its tokens, its digest, what ruff
+    says of it. Meanwhile a runner, a whole worker and the database server are killed. Exit status 0 if nothing was
+    lost, nothing counted twice and no event is missing, else 1.
 
     It runs on an embedded database of its own, whatever TESTIGO_URL says. With --url it runs on that one, in the
-    schema testigo_demo; a server that is not embedded is not killed. With --stay it goes on: three more jobs fail, for
-    a reason that has gone when the panel opens, where they can be found and retried.
+    schema testigo_demo; a server that is not embedded is not killed. With --stay it goes on: the panel opens on what
+    was done. With `engine` three more jobs fail first, for a reason that has gone when the panel opens, where they can
+    be found and retried.
     """
-    from testigo.cli.demo.words import answer, called, tell
     from testigo.demo.files import python_files, standard_library
 
     if name not in ("engine", "scan"):
-        raise Misuse(f"There is no demo {name!r}: there are `engine` and `scan`.")
+        raise Misuse(f"There is no demo {name!r}: there are `scan` and `engine`.")
     if data is not None and here.url is not None:
         raise Misuse("Choose one of --data and --url.")
     count = jobs or (FILES if name == "engine" else FILES_SCANNED)
     files = standard_library(count) if path is None else python_files(path, count)
-    if name == "scan":
-        _scan(here, files, data, stays=stay)
-        return
-    with leaving_in_order(), _place(here, data) as (url, schema):
-        with _watched(here) as audience:
-            played = _play(url, schema, files, audience)
-        kept = None if here.url is None and data is None else url
-        here.answer(answer(played, kept, schema), lambda: tell(played, _leading_to(kept, schema), called(), stays=stay))
-        if stay:
-            _stay(here, url, schema, played.queue)
-    if not played.proof.holds:
+    with leaving_in_order(), placed(here, data, stay=stay) as place:
+        holds = (
+            _engine(here, place, files, stay=stay) if name == "engine" else _scan(here, place, files, path, stay=stay)
+        )
+    if not holds:
         raise typer.Exit(1)
 
 
-def _scan(here: Call, files: list[Path], data: Path | None, *, stays: bool) -> None:
+def _scan(here: Call, place: Place, files: list[Path], path: Path | None, *, stay: bool) -> bool:
+    from testigo.cli.demo.further import called
     from testigo.cli.demo.scanned import answer, tell
     from testigo.cli.scan import needing
-    from testigo.cli.serve import free_port, serve_here
-    from testigo.configuration import Installation
+    from testigo.cli.scan.screen import drawn
     from testigo.store.database import Database
 
     began_at = time.monotonic()
-    with leaving_in_order(), _place(here, data) as (url, schema):
+
+    def draws(now: Standing, _cells: int) -> RenderableType:
+        return drawn(now, time.monotonic() - began_at)
+
+    with Database(place.url, schema=place.schema) as database:
         with (
             tempfile.TemporaryDirectory(prefix="testigo-demo-") as scratch,
-            _watched(here) as audience,
-            Database(url, schema=schema) as database,
+            _watched(here, draws) as audience,
             needing(),
         ):
-            from testigo.demo.scan import copied, play
+            from testigo.demo.scan import LIBRARY, copied, play
+            from testigo.scan.plan import project_of
 
-            audience.happens(
-                0.0, "a database of the demo's own is set up" if here.url is None else "it is connected to"
-            )
+            audience.happens(0.0, _begins(database))
             with refusals_told():
                 database.migrate()
             tree = copied(files, Path(scratch, "tree"))
-            scanned = play(database, url, schema, tree, audience.happens, began_at=began_at)
-        here.answer(answer(scanned), lambda: tell(scanned))
-        if stays:
-            serve_here(here, Installation(url, schema, "the demo"), host="127.0.0.1", port=free_port(), lets_in=True)
-    if not scanned.holds:
-        raise typer.Exit(1)
+            project = LIBRARY if path is None else project_of(path.absolute())
+            scanned = play(database, project, tree, audience, began_at=began_at)
+        here.answer(answer(scanned, place), lambda: tell(scanned, place, called(), stays=stay))
+        if stay:
+            _serve(here, place)
+    return scanned.holds
 
 
-def _play(url: str, schema: str, files: list[Path], audience: Audience) -> Played:
+def _engine(here: Call, place: Place, files: list[Path], *, stay: bool) -> bool:
+    from testigo.cli.demo.further import called
+    from testigo.cli.demo.screen import scene_drawn
+    from testigo.cli.demo.words import answer, tell
+
+    with _watched(here, scene_drawn) as audience:
+        played = _play(place, files, audience)
+    here.answer(answer(played, place), lambda: tell(played, place, called(), stays=stay))
+    if stay:
+        _stay(here, place, played.queue)
+    return played.proof.holds
+
+
+def _play(place: Place, files: list[Path], audience: Audience[Scene]) -> Played:
     from testigo.demo.crew import Crew
     from testigo.demo.engine import Engine
     from testigo.store.database import Database
 
     began_at = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="testigo-demo-") as scratch, Database(url, schema=schema) as database:
-        own = database.embedded_directory is not None
-        audience.happens(0.0, "a PostgreSQL of the demo's own is set up" if own else "the server is connected to")
+    with (
+        tempfile.TemporaryDirectory(prefix="testigo-demo-") as scratch,
+        Database(place.url, schema=place.schema) as database,
+    ):
+        audience.happens(0.0, _begins(database))
         with refusals_told():
             database.migrate()
-        crew = partial(Crew, url, schema, scratch=Path(scratch))
+        crew = partial(Crew, place.url, place.schema, scratch=Path(scratch))
         return Engine(database, crew, audience, files, began_at=began_at).play()
 
 
-def _leading_to(url: str | None, schema: str) -> str | None:
-    """The options that lead a command to what is kept."""
-    if url is None:
-        return None
-    return f"--url {shlex.quote(url)}" + ("" if schema == STORE.schema else f" --schema {shlex.quote(schema)}")
+def _begins(database: Database) -> str:
+    """What happens first."""
+    own = database.embedded_directory is not None
+    return "a PostgreSQL of the demo's own is set up" if own else "the server is connected to"
 
 
-def _stay(here: Call, url: str, schema: str, queue: str) -> None:
+def _stay(here: Call, place: Place, queue: str) -> None:
     """Show what was done in the panel, where there is something left to do, until told to stop."""
-    from testigo.cli.serve import free_port, serve_here
-    from testigo.configuration import Installation
     from testigo.demo.afterwards import LATE_FILES, afterwards
     from testigo.demo.crew import Crew
     from testigo.store.database import Database
 
-    with tempfile.TemporaryDirectory(prefix="testigo-demo-") as scratch, Database(url, schema=schema) as database:
-        crew = partial(Crew, url, schema, scratch=Path(scratch))
+    with (
+        tempfile.TemporaryDirectory(prefix="testigo-demo-") as scratch,
+        Database(place.url, schema=place.schema) as database,
+    ):
+        crew = partial(Crew, place.url, place.schema, scratch=Path(scratch))
         with afterwards(database, crew, queue, Path(scratch)):
             here.note(f"\n{len(LATE_FILES)} more jobs have failed. Find out why in the panel, and retry them.")
-            serve_here(here, Installation(url, schema, "the demo"), host="127.0.0.1", port=free_port(), lets_in=True)
+            _serve(here, place)
+
+
+def _serve(here: Call, place: Place) -> None:
+    from testigo.cli.serve import serve_here
+    from testigo.configuration import Installation
+
+    installation = Installation(place.url, place.schema, "the demo")
+    serve_here(here, installation, host="127.0.0.1", port=None, lets_in=True)
 
 
 @contextmanager
-def _place(here: Call, data: Path | None) -> Iterator[tuple[str, str]]:
-    """The URL and schema of the demo's installation; a temporary one is gone afterwards."""
-    if here.url is not None:
-        yield here.url, here.schema or SCHEMA_ELSEWHERE
-        return
-    schema = here.schema or STORE.schema
-    if data is not None:
-        yield f"embedded:{data.absolute()}", schema
-        return
-    folder = tempfile.mkdtemp(prefix="testigo-demo-")
-    try:
-        yield f"embedded:{folder}", schema
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def _watched(here: Call) -> Iterator[Audience]:
-    """Whoever watches: a terminal is shown a table, others read a line for each thing that happens."""
+def _watched(here: Call, draws: Callable[[Now, int], RenderableType]) -> Iterator[Nobody[Now]]:
+    """Whoever watches: a terminal is shown the table that `draws` makes, others read a line for what happens."""
     from testigo.cli.demo.screen import Lines, Nobody, Screen
     from testigo.cli.tables import console
 
@@ -202,7 +209,7 @@ def _watched(here: Call) -> Iterator[Audience]:
     if here.json:
         yield Nobody()
     elif out.is_terminal:
-        with Screen(out) as screen:
+        with Screen(out, draws) as screen:
             yield screen
     else:
         yield Lines(out)

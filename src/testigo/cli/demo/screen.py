@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.padding import Padding
 from rich.progress_bar import ProgressBar
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
     from testigo.demo.crew import Member
     from testigo.demo.engine import Scene
 
-__all__ = ["Lines", "Nobody", "Screen", "clock"]
+__all__ = ["Lines", "Nobody", "Screen", "clock", "scene_drawn"]
+
+Now = TypeVar("Now")
 
 REFRESHES_PER_SECOND = 10
 BAR_CELLS = 60
@@ -27,17 +30,17 @@ def clock(seconds: float) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
 
 
-class Nobody:
+class Nobody(Generic[Now]):
     """An audience that is told nothing: only the end counts."""
 
-    def shows(self, scene: Scene) -> None:
+    def shows(self, now: Now) -> None:
         """Nothing."""
 
     def happens(self, seconds: float, what: str) -> None:
         """Nothing."""
 
 
-class Lines(Nobody):
+class Lines(Nobody[Now]):
     """An audience that reads what happens, a line each."""
 
     def __init__(self, out: Console) -> None:
@@ -49,16 +52,18 @@ class Lines(Nobody):
         self._out.print(Text.assemble((f"{clock(seconds):>5}  ", "dim"), (what, style)))
 
 
-class Screen(Lines):
-    """An audience before a terminal: the lines go by, and below them stands the table."""
+class Screen(Lines[Now]):
+    """An audience before a terminal: the lines go by, and below them stands the table that `draws` makes."""
 
-    def __init__(self, out: Console) -> None:
+    def __init__(self, out: Console, draws: Callable[[Now, int], RenderableType]) -> None:
+        """`draws` is given how everything stands, and how many cells a bar may have."""
         super().__init__(out)
+        self._draws = draws
         self._live = Live(console=out, transient=True, refresh_per_second=REFRESHES_PER_SECOND)
 
-    def shows(self, scene: Scene) -> None:
+    def shows(self, now: Now) -> None:
         """Draw the table as everything stands now."""
-        self._live.update(_drawn(scene, max(1, min(BAR_CELLS, self._out.width - 4))))
+        self._live.update(self._draws(now, max(1, min(BAR_CELLS, self._out.width - 4))))
 
     def __enter__(self) -> Self:
         self._live.__enter__()
@@ -70,7 +75,8 @@ class Screen(Lines):
         self._live.__exit__(kind, error, trace)
 
 
-def _drawn(scene: Scene, cells: int) -> Group:
+def scene_drawn(scene: Scene, cells: int) -> Group:
+    """The workers, the database, and how many files are done."""
     now = scene.standing
     head = f"  {now.ended} of {scene.files} files done, {now.running} running, {now.lost} runs lost so far"
     bar = Padding(ProgressBar(total=scene.files, completed=now.ended, width=cells), (0, 2))

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from testigo.cli.demo.further import further
 from testigo.cli.tables import console, print_facts
 from testigo.cli.written import size
-from testigo.store.urls import shown
 
 if TYPE_CHECKING:
+    from testigo.cli.demo.place import Place
     from testigo.demo.engine import Killed, Played
     from testigo.demo.proof import Findings, Proof
 
-__all__ = ["answer", "called", "tell"]
+__all__ = ["answer", "tell"]
 
 
-def answer(played: Played, kept: str | None, schema: str) -> dict[str, object]:
+def answer(played: Played, place: Place) -> dict[str, object]:
     """Everything that was counted; `database` tells where it can be looked at, and is null where it is gone."""
     counted = asdict(played.proof)
     findings = counted.pop("findings")
@@ -26,19 +25,18 @@ def answer(played: Played, kept: str | None, schema: str) -> dict[str, object]:
     return {
         **counted,
         "seconds": round(played.seconds, 2),
-        "database": shown(kept) if kept else None,
-        "schema": schema,
+        "database": place.database,
+        "schema": place.schema,
         "queue": played.queue,
         "killed": asdict(played.killed),
         "findings": findings,
     }
 
 
-def tell(played: Played, at: str | None, program: str, *, stays: bool) -> None:
+def tell(played: Played, place: Place, program: str, *, stays: bool) -> None:
     """What was done, what was killed, what the database says of every job, and how `program` goes on.
 
-    `at` are the options that lead a command to the database, None where that is gone. A demo that `stays` goes on
-    by itself.
+    A demo that `stays` opens the panel by itself.
     """
     proof = played.proof
     out = console()
@@ -50,16 +48,9 @@ def tell(played: Played, at: str | None, program: str, *, stays: bool) -> None:
     print_facts((f"  {name:10}{number:>6}", meaning) for name, number, meaning in _counts(proof))
     out.print()
     out.print(_verdict(proof), style="bold green" if proof.holds else "bold red")
-    further = "" if stays else f" {_further(played.queue, at, program)}"
-    out.print(f"It took {played.seconds:.0f} seconds.{further}")
-
-
-def called() -> str:
-    """How this program is called from here."""
-    if shutil.which("testigo"):
-        return "testigo"
-    own = sys.argv[0]
-    return f"{sys.executable} -m testigo" if own.endswith("__main__.py") else own
+    listed = f"jobs list --queue {played.queue}"
+    ahead = further(place, program, demo="demo engine", listed=listed, then="init my-project", stays=stays)
+    out.print(f"It took {played.seconds:.0f} seconds. {ahead}")
 
 
 def _found(found: Findings) -> str:
@@ -102,11 +93,3 @@ def _verdict(proof: Proof) -> str:
     if proof.holds:
         return "Nothing was lost, nothing was counted twice, and the history has no gap."
     return "This must not be. Please tell us: keep the database with --data, and open an issue."
-
-
-def _further(queue: str, at: str | None, program: str) -> str:
-    if at is None:
-        gone = "The database is gone; --data DIR keeps it, and --stay shows it in the panel."
-        return f"{gone}\nGo on: {program} init my-project"
-    listed = f"{program} jobs list --queue {queue} {at}"
-    return f"The database is kept: look at it with\n{listed}\nor in the panel with\n{program} serve {at}"

@@ -18,7 +18,7 @@ from testigo.cli.tables import console
 if TYPE_CHECKING:
     from testigo.scan.standing import Standing
 
-__all__ = ["watched"]
+__all__ = ["drawn", "watched"]
 
 REFRESHES_PER_SECOND = 8
 BAR_CELLS = 30
@@ -35,7 +35,7 @@ def watched(*, quiet: bool) -> Iterator[Shows]:
     elif out.is_terminal:
         began_at = time.monotonic()
         with Live(console=out, transient=True, refresh_per_second=REFRESHES_PER_SECOND) as live:
-            yield lambda now: live.update(_drawn(now, time.monotonic() - began_at))
+            yield lambda now: live.update(drawn(now, time.monotonic() - began_at))
     else:
         yield _Lines(out).shows
 
@@ -55,7 +55,8 @@ class _Lines:
                 self._out.print(Text(f"{name} has looked at {_files(tally.files)}"))
 
 
-def _drawn(now: Standing, seconds: float) -> Group:
+def drawn(now: Standing, seconds: float) -> Group:
+    """A bar for each analyser, and what goes on."""
     table = Table(box=None, padding=(0, 2), show_header=False)
     for name, tally in now.analysers.items():
         bar = ProgressBar(total=max(1, tally.parts), completed=tally.ended, width=BAR_CELLS)
