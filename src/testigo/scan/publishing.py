@@ -13,13 +13,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from testigo.authority.actions import Action
 from testigo.authority.read import end
-from testigo.errors import Busy, Error, Invalid, NotFound, ScanEvidenceConflict, StateConflict, WrongPublisher
+from testigo.errors import (
+    Busy,
+    Error,
+    Invalid,
+    NotFound,
+    ScanEvidenceConflict,
+    StateConflict,
+    StoragePressure,
+    WrongPublisher,
+)
 from testigo.evidence.analyses import finish
 from testigo.evidence.following import check_publisher, left_by_parts
 from testigo.evidence.model import AnalysisId, AnalysisState, NewArtifact, Owner, SealedResult
@@ -31,6 +40,7 @@ from testigo.evidence.transport.client import AnalyserClient
 from testigo.evidence.transport.manifest import Manifest
 from testigo.evidence.transport.pulling import Pulled, pull
 from testigo.evidence.transport.request import Request
+from testigo.rules.identity import canonical, content_digest
 from testigo.rules.states import State
 from testigo.scan.asked import request_of
 from testigo.scan.jobs import ATTEMPTS, Told
@@ -57,14 +67,27 @@ class Refused(Exception):
 
 @dataclass
 class Bound:
-    """One part's result in the checkpoint of the job that publishes it (spec D-06)."""
+    """One part's result in the checkpoint of the job that publishes it (spec D-06).
+
+    `binding` is the digest of its run, request, result, artifact manifest and provenance together: a checkpoint that
+    spelled them out would have no room for the parts of a large tree.
+    """
 
     part: int
     run: str
-    request: str
-    result: str
-    artifact_manifest: str
-    provenance: dict[str, str]
+    binding: str
+
+    @classmethod
+    def to(cls, part: int, manifest: Manifest) -> Bound:
+        """What binds a part to this result."""
+        told = {
+            "run": manifest.run,
+            "request": manifest.request,
+            "result": manifest.result,
+            "artifact_manifest": manifest.artifact_manifest,
+            "provenance": dict(manifest.provenance),
+        }
+        return cls(part, manifest.run, content_digest(canonical(told)))
 
 
 def published(ctx: Context, analysis: str) -> Told | Degraded[Told]:
@@ -114,10 +137,7 @@ def _published(ctx: Context, own: Publishing, client: AnalyserClient, analysis_i
 def _publish(ctx: Context, own: Publishing, client: AnalyserClient, analysis_id: AnalysisId) -> int:
     """Publish everything that the parts left; how many findings were said by more than one of them."""
     found, missing = _results(ctx, own, client, analysis_id)
-    bound = [
-        Bound(n, each.run, each.request, each.result, each.artifact_manifest, dict(each.provenance))
-        for n, each in found
-    ]
+    bound = [Bound.to(n, each) for n, each in found]
     if ctx.load(list[Bound]) != bound:
         ctx.save(bound)
     with _spool() as folder:
@@ -144,8 +164,9 @@ def _results(
             missing[left.n] = left.why or "what its job was asked is not kept any more"
         else:
             asked.append((left.n, request))
-    for _, request in asked:  # what is to be made anew is made side by side
-        client.ask(request)
+    with suppress(StoragePressure):  # what is to be made anew is made side by side, as far as there is room
+        for _, request in asked:
+            client.ask(request)
     within = [(n, client.result(request, within_seconds=min(WAIT_SECONDS, ctx.seconds_left))) for n, request in asked]
     return within, missing
 
