@@ -77,6 +77,17 @@ def test_a_wake_up_ends_the_sleep_of_an_idle_walk() -> None:
     assert walk.due_at == 100.2
 
 
+def test_a_wake_up_that_comes_while_a_claim_is_answered_is_heard() -> None:
+    """The claim may have looked before there was anything, so another follows at once, and one only (spec P-13)."""
+    walk = Walk(0, ("k",))
+    looks = walk.looks(("q",), 5, 100.0)
+    walk.wake("q", 100.1)
+    walk.took(Claimed((), {}), looks, 5, 100.0, 100.2)
+    assert walk.due_at == 100.2
+    took(walk, 0, 5, now=100.3, seconds=0.1)
+    assert walk.due_at == 100.3 + STORE.poll_seconds
+
+
 class Taking:
     """A keeper that notes what it is told."""
 

@@ -71,6 +71,7 @@ class Walk:
     underway: int = 0
     """Runs that were claimed since, of which it does not know yet."""
     due_at: float = 0.0
+    woken_at: float = 0.0
     was_full: bool = False
     hints: dict[str, Hint] = field(default_factory=dict)
     front_at: dict[str, float] = field(default_factory=dict)
@@ -85,6 +86,7 @@ class Walk:
     def wake(self, queue: str, now: float) -> None:
         """There may be something new in a queue."""
         self.due_at = min(self.due_at, now)
+        self.woken_at = now
         if not self.was_full or now - self.front_at.get(queue, 0.0) >= REWALK_SECONDS:
             self.hints.pop(queue, None)
 
@@ -106,7 +108,9 @@ class Walk:
             self.due_at = now
         else:
             self.hints.clear()
-            self.due_at = now if len(fronts) < len(asked) or claimed.unfit else now + STORE.poll_seconds
+            # What woke this walk meanwhile may have come after the claim had looked.
+            again = len(fronts) < len(asked) or claimed.unfit or self.woken_at >= began_at
+            self.due_at = now if again else now + STORE.poll_seconds
 
 
 class Claimer:
