@@ -98,10 +98,11 @@ class Beater:
     def _run(self) -> None:
         try:
             while not self._closing.is_set():
-                term = self._open()
-                if term is None:
-                    return
-                with self._db.listener.subscribed(f"session:{term.session.id}", self.beat):
+                # From before it can hold anything: nothing is cancelled unheard.
+                with self._db.listener.subscribed(f"session:{self._new.id}", self.beat):
+                    term = self._open()
+                    if term is None:
+                        return
                     self._keep(term)
                 if term.over is None:
                     return
