@@ -14,6 +14,7 @@ from testigo.authority.submissions import NewJob
 from testigo.authority.unblock import unblock
 from testigo.rules.documents import Document
 from testigo.rules.outcomes import Block, Fail, Lose, Outcome, Release, Succeed, Yield
+from tests.worker.kit import await_that
 from tests.world import World, settlement
 
 PATIENCE_SECONDS = 30.0
@@ -75,13 +76,8 @@ def test_a_keeper_that_listens_hears_of_a_cancel_at_once(world: World) -> None:
     worker = world.worker()
     worker.take()
     heard = threading.Event()
-    listens = threading.Event()
-    with (
-        world.db.listener.subscribed("probe", listens.set),
-        world.db.listener.subscribed(f"session:{worker.id}", heard.set),
-    ):
-        assert listens.wait(PATIENCE_SECONDS)  # whoever has subscribed is woken once when listening begins
-        heard.clear()
+    await_that(lambda: world.db.listener.hears, "the listener")
+    with world.db.listener.subscribed(f"session:{worker.id}", heard.set):
         world.db.run(cancel, [job_id], action=world.action())
         assert heard.wait(PATIENCE_SECONDS)
 

@@ -27,12 +27,8 @@ def test_what_an_operation_does_wakes_whoever_can_go_on(site: Site) -> None:
     (job,) = site.world.submit()
     worker = site.world.worker()
     worker.take()
-    heard, listens = threading.Event(), threading.Event()
-    with (
-        site.db.listener.subscribed("probe", listens.set),
-        site.db.listener.subscribed(f"session:{worker.id}", heard.set),
-    ):
-        assert listens.wait(PATIENCE_SECONDS)  # whoever has subscribed is woken once when listening begins
-        heard.clear()
+    heard = threading.Event()
+    await_that(lambda: site.db.listener.hears, "the listener")
+    with site.db.listener.subscribed(f"session:{worker.id}", heard.set):
         site.db.run(begin, Verb.CANCEL, Selection(ids=(job,)), reason="wrong", action=site.world.action())
         assert heard.wait(PATIENCE_SECONDS)

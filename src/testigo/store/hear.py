@@ -44,7 +44,10 @@ class Listener:
 
     @property
     def hears(self) -> bool:
-        """Whether wake-ups arrive, as far as is known; while they do not, polling alone finds what is new."""
+        """Whether wake-ups arrive, as far as is known, and everybody was told to look for what came before.
+
+        While they do not, polling alone finds what is new.
+        """
         return self._hears
 
     @contextmanager
@@ -95,8 +98,8 @@ class Listener:
 
     def _hear(self, connection: psycopg.Connection) -> None:
         connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
-        self._hears = True
         self._call([woken for each in self._subscribed() for woken in each])
+        self._hears = True
         while not self._closing.is_set():
             for note in connection.notifies(timeout=STORE.hearing_seconds):
                 with self._lock:
