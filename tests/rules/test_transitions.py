@@ -134,7 +134,7 @@ def test_a_walk_needs_every_edge_and_one_of_its_own() -> None:
     (spec A-05)."""
     through = [(Command.FAIL, State.RETRY_WAITING), (Command.PROMOTE, State.READY)]
     assert walk(State.RUNNING, Command.FAIL, through).event is EventType.FAILED
-    with pytest.raises(StateConflict, match="retry_waiting cannot start"):
+    with pytest.raises(StateConflict, match="`start` does not apply to a job that is retry_waiting"):
         walk(State.RUNNING, Command.FAIL, [through[0], (Command.START, State.RUNNING)])
     with pytest.raises(Terminal, match="succeeded cannot promote"):
         walk(State.RUNNING, Command.SUCCEED, [(Command.SUCCEED, State.SUCCEEDED), (Command.PROMOTE, State.READY)])

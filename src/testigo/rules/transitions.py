@@ -184,7 +184,7 @@ def walk(source: State, command: Command, steps: Iterable[tuple[Command, State]]
         edge = _BY_EDGE.get((here, step, target))
         if edge is None:
             refused = Terminal if here in TERMINAL else StateConflict
-            raise refused(f"A job that is {here} cannot {step}.", state=str(here), command=str(step))
+            raise refused(f"`{step}` does not apply to a job that is {here}.", state=str(here), command=str(step))
         if step is command:
             own = edge
         here = target
