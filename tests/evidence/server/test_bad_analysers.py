@@ -118,6 +118,34 @@ def test_cancelled_nobody_is_left_either(tmp_path: Path, is_confined: bool) -> N
         await_that(lambda: not running(tmp_path), "the end of everybody")
 
 
+ENDING = """
+import os, signal, sys
+from pathlib import Path
+from testigo.evidence.analysers import Command
+from testigo.evidence.server import confined
+
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+look, work = confined._children, Path(sys.argv[1])
+
+def look_and_be_told():
+    os.kill(os.getpid(), signal.SIGTERM)
+    return look()
+
+confined._children = look_and_be_told
+try:
+    limits = confined.Limits(60.0, 0, 2**20)
+    confined.run(Command(("/bin/sh", "-c", "sleep 3600 &")), root=work, work=work, limits=limits, confinement=())
+finally:
+    print(look())
+"""
+
+
+def test_told_to_end_while_it_ends_them_it_still_ends_all(tmp_path: Path) -> None:
+    """A run that is cancelled just when its program has ended leaves nobody either."""
+    done = subprocess.run([sys.executable, "-c", ENDING, tmp_path], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "[]\n")
+
+
 def test_it_has_no_network_where_the_system_allows_that(tmp_path: Path) -> None:
     """And the provenance says which it was."""
     with socket.create_server(("127.0.0.1", 0)) as listener, served(tmp_path) as it:

@@ -66,11 +66,42 @@ def how_confined() -> tuple[str, ...]:
 def run(command: Command, *, root: Path, work: Path, limits: Limits, confinement: tuple[str, ...]) -> Ended:
     """Run the command to its end in `root`, its output in files of `work`, and end whatever it started.
 
-    For a process of one thread. Raises `EvidenceInvalid` naming the limit that it broke: seconds, or output.
+    For a process of one thread. Raises `EvidenceInvalid` naming the limit that it broke: seconds, or output; and
+    `SystemExit` if the process was told to end by SIGTERM meanwhile.
     """
     _adopt()
     stdout, stderr = work / "stdout", work / "stderr"
-    with stdout.open("xb") as out, stderr.open("xb") as err:
+    told: list[int] = []
+    # Who is told to end meanwhile does so when all is ended, and not in the middle of that.
+    before = signal.signal(signal.SIGTERM, lambda number, _: told.append(number))
+    try:
+        status = _carried_out(command, root, (stdout, stderr), work, limits, confinement, told)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    if told:
+        sys.exit(1)
+    return Ended(status, stdout, stderr)
+
+
+def die_with_parent(parent: int) -> None:
+    """Have the kernel kill this process when the thread that started it ends; leave if that has happened already."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _carried_out(
+    command: Command,
+    root: Path,
+    output: tuple[Path, Path],
+    work: Path,
+    limits: Limits,
+    confinement: tuple[str, ...],
+    told: list[int],
+) -> int:
+    """The program's status; when this returns or raises, it and all that it started are gone."""
+    with output[0].open("xb") as out, output[1].open("xb") as err:
         process = subprocess.Popen(
             (*confinement, *command.args),
             cwd=root,
@@ -82,27 +113,20 @@ def run(command: Command, *, root: Path, work: Path, limits: Limits, confinement
             preexec_fn=lambda: _limit(limits),
         )
     try:
-        _watch(process, work, limits)
+        _watch(process, work, limits, told)
     finally:
         if process.returncode is None:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         _end_children()
-    return Ended(process.returncode, stdout, stderr)
+    return process.returncode
 
 
-def die_with_parent(parent: int) -> None:
-    """Have the kernel kill this process when the thread that started it ends; leave if that has happened already."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
-
-
-def _watch(process: subprocess.Popen[bytes], work: Path, limits: Limits) -> None:
+def _watch(process: subprocess.Popen[bytes], work: Path, limits: Limits, told: list[int]) -> None:
+    """Wait until it ends, or until somebody tells us to. Raises `EvidenceInvalid` for a limit that it broke."""
     until = time.monotonic() + limits.seconds
-    while True:
+    while not told:
         with suppress(subprocess.TimeoutExpired):
             process.wait(LOOK_SECONDS)
         if size_of(work) > limits.output_bytes:
