@@ -136,7 +136,7 @@ def test_a_walk_needs_every_edge_and_one_of_its_own() -> None:
     assert walk(State.RUNNING, Command.FAIL, through).event is EventType.FAILED
     with pytest.raises(StateConflict, match="`start` does not apply to a job that is retry_waiting"):
         walk(State.RUNNING, Command.FAIL, [through[0], (Command.START, State.RUNNING)])
-    with pytest.raises(Terminal, match="succeeded cannot promote"):
+    with pytest.raises(Terminal, match="`promote` does not apply to a job that is succeeded"):
         walk(State.RUNNING, Command.SUCCEED, [(Command.SUCCEED, State.SUCCEEDED), (Command.PROMOTE, State.READY)])
     with pytest.raises(StateConflict, match="no edge of its own"):
         walk(State.RETRY_WAITING, Command.FAIL, [(Command.PROMOTE, State.READY)])
