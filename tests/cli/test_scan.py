@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
+from testigo.evidence.findings import findings
 from testigo.evidence.listing import analyses
 from testigo.evidence.model import AnalysisState
+from testigo.evidence.occurrences import occurrences
+from testigo.rules.evidence.occurrence import Presence
 from tests.cli.conftest import Cli
 from tests.cli.process import piped
 from tests.scan.kit import tree
@@ -20,23 +23,57 @@ from tests.world import World
 PATIENCE_SECONDS = 180.0
 
 
-def _scan(url: str, folder: Path, *words: str) -> tuple[int, Any, str]:
+def _scan(url: str, folder: Path, *words: str, path: Path | None = None) -> tuple[int, Any, str]:
     """The exit status, the answer, and what was said beside it."""
-    ran = piped("scan", str(folder / "tree"), "--json", *words, url=url, TESTIGO_KEYS=str(folder / "keys"))
+    ran = piped("scan", str(path or folder / "tree"), "--json", *words, url=url, TESTIGO_KEYS=str(folder / "keys"))
     out, err = ran.communicate(timeout=PATIENCE_SECONDS)
     return ran.returncode, json.loads(out) if out else None, err
 
 
 def test_the_gate_s_verdict_is_the_exit_status(database_url: str, tmp_path: Path) -> None:
-    """0 passed, 3 failed; what a baseline has does not count again (spec D-21)."""
+    """0 passed, 3 failed (spec D-21)."""
     tree(tmp_path / "tree")
     status, first, err = _scan(database_url, tmp_path, "--analysers", "ruff", "--fail-on", "critical")
     assert (status, first["verdict"], first["state"], err) == (0, "passed", "complete", "")
     assert first["findings"] == first["new"] == sum(first["counts"].values()) > 0
     status, second, _ = _scan(database_url, tmp_path, "--analysers", "ruff", "--fail-on", "low")
     assert (status, second["verdict"], second["findings"]) == (3, "failed", first["findings"])
-    status, third, _ = _scan(database_url, tmp_path, "--analysers", "ruff", "--fail-on", "low", "--baseline")
-    assert (status, third["verdict"], third["new"], third["n"]) == (0, "passed", 0, 3)
+
+
+def test_scanning_twice_accepts_nothing(cli: Cli, database_url: str, tmp_path: Path) -> None:
+    """What failed stays new until somebody sets the baseline, or a gate that is no laxer has passed (spec D-23)."""
+    tree(tmp_path / "tree")
+    words = ("--analysers", "ruff", "--fail-on", "low", "--baseline")
+    assert _scan(database_url, tmp_path, "--analysers", "ruff", "--fail-on", "critical")[0] == 0
+    assert _scan(database_url, tmp_path, *words)[0] == 3
+    status, told, _ = _scan(database_url, tmp_path, *words)
+    assert (status, told["verdict"], told["new"]) == (3, "failed", told["findings"])
+    cli("gate", "set", "tree", "--fail-on", "low", "--baseline", told["analysis"], "--note", "from now on")
+    status, told, _ = _scan(database_url, tmp_path, *words)
+    assert (status, told["verdict"], told["new"]) == (0, "passed", 0)
+
+
+def test_a_file_of_a_project_is_a_part_of_it(cli: Cli, world: World, database_url: str, tmp_path: Path) -> None:
+    """What lies elsewhere stays as it is known, and what is found in it is what was found before (spec D-23, D-24)."""
+    folder = tree(tmp_path / "tree")
+    words = ("--analysers", "ruff", "--project", "shop")
+    _, whole, _ = _scan(database_url, tmp_path, *words)
+    before = world.db.run(occurrences, "shop").items
+    for part in (folder / "shop" / "orders.py", folder / "shop"):
+        _, told, _ = _scan(database_url, tmp_path, *words, path=part)
+        assert told["scope"] == ["shop/orders.py" if part.is_file() else "shop/"]
+        assert told["source"] == str(folder)
+    (folder / "shop" / "orders.py").write_text("x = 1\n", "utf-8")
+    _scan(database_url, tmp_path, *words, path=folder / "shop" / "orders.py")
+    after = world.db.run(occurrences, "shop").items
+    assert {each.identity for each in after} == {each.identity for each in before}
+    gone = {each.identity for each in after if each.presence is Presence.ABSENT}
+    paths = {
+        view.finding.fingerprint: view.finding.path for view in world.db.run(findings, whole["analysis"]).page.items
+    }
+    assert {paths[each.fingerprint] for each in gone} == {"shop/orders.py"}
+    assert len(gone) == sum(path == "shop/orders.py" for path in paths.values())
+    assert cli("analyses", "show", "shop", "--json").json["analysis"]["id"] == whole["analysis"]
 
 
 def test_what_was_not_looked_at_is_incomplete(database_url: str, tmp_path: Path) -> None:

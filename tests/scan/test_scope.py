@@ -35,6 +35,20 @@ def test_a_walk_follows_no_link_and_leaves_out_what_is_no_source(tmp_path: Path)
     assert not found.by_git
 
 
+def test_what_lies_below_a_tree_is_a_part_of_it(tmp_path: Path) -> None:
+    """Named from there; anything else is named from itself, and a file alone is a part of its folder (spec D-24)."""
+    tree = tmp_path / "tree"
+    _write(tree, "a.py", "deep/b.py", "deep/er/c.py")
+    folder, file = scope(tree / "deep", within=tree), scope(tree / "deep/b.py", within=tree)
+    assert (folder.root, list(folder.files), folder.only) == (tree, ["deep/b.py", "deep/er/c.py"], "deep/")
+    assert (file.root, list(file.files), file.only) == (tree, ["deep/b.py"], "deep/b.py")
+    for within in (tree, tmp_path / "another", tree / "deep/er", None):
+        whole = scope(tree, within=within)
+        assert (whole.root, len(whole.files), whole.only) == (tree, 3, None)
+    alone = scope(tree / "deep/b.py", within=tmp_path / "another")
+    assert (alone.root, list(alone.files), alone.only) == (tree / "deep", ["b.py"], "b.py")
+
+
 def test_in_a_repository_git_says_what_there_is(tmp_path: Path) -> None:
     """What is tracked and what is new, not what is ignored or gone; and of a folder in it, what is below."""
     _write(tmp_path, "kept.py", "gone.py", "new.py", "built/out.py", "inner/deep.py", ".gitignore")

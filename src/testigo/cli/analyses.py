@@ -132,12 +132,15 @@ def _told(detail: AnalysisDetail) -> Iterator[tuple[str, str]]:
     yield "analysis", view.id
     yield "project", f"{view.project}, number {view.n}"
     yield "source", view.source
+    yield "only", ", ".join(view.scope or ())
     yield "state", view.state
     yield "reason", view.reason or ""
     yield "began", f"{moment(view.began_at)} by {view.actor}"
     yield "ended", "" if view.ended_at is None else moment(view.ended_at)
     yield "published by", view.publish_job
     yield "baseline", view.baseline or ""
+    yield "supersedes", view.supersedes or ""
+    yield "successor", view.successor or ""
     if view.persisted:
         yield "findings", severities(view.counts)
         yield "undecided", severities(view.counting)

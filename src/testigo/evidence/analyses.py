@@ -19,6 +19,7 @@ from testigo.evidence.model import AnalysisId, AnalysisState, NewAnalysis
 from testigo.evidence.projects import begun, hold
 from testigo.rules import fields
 from testigo.rules.evidence.gate import Policy
+from testigo.rules.evidence.paths import why_not_canonical
 from testigo.rules.evidence.redaction import redact
 from testigo.rules.text import tidy
 from testigo.settings import LIMITS
@@ -59,10 +60,11 @@ class EndedAnalysis:
 
 _BEGIN = Statement(
     """
-    INSERT INTO testigo.analysis (id, project, n, state, source, analysers, policy, baseline_id, publish_job, actor,
-                                  action, began_at)
-    VALUES (CAST(:id AS uuid), :project, :n, 'running', :source, CAST(:analysers AS text[]), :policy,
-            CAST(:baseline AS uuid), CAST(:publish_job AS uuid), :actor, :action, now())
+    INSERT INTO testigo.analysis (id, project, n, state, source, analysers, scope, policy, baseline_id, supersedes,
+                                  publish_job, actor, action, began_at)
+    VALUES (CAST(:id AS uuid), :project, :n, 'running', :source, CAST(:analysers AS text[]), CAST(:scope AS text[]),
+            :policy, CAST(:baseline AS uuid), CAST(:supersedes AS uuid), CAST(:publish_job AS uuid), :actor, :action,
+            now())
     ON CONFLICT (id) DO NOTHING
     RETURNING 1
     """
@@ -78,6 +80,15 @@ _PARTS = Statement(
 )
 
 _PUBLISHED = Statement("SELECT 1 FROM testigo.analysis WHERE id = CAST(:id AS uuid) AND scanner_persisted")
+
+_SUPERSEDED = Statement(
+    """
+    SELECT a.project, a.state,
+           (SELECT CAST(later.id AS text) FROM testigo.analysis later WHERE later.supersedes = a.id) AS successor
+    FROM testigo.analysis a
+    WHERE a.id = CAST(:id AS uuid)
+    """
+)
 
 _END = Statement(
     """
@@ -172,6 +183,8 @@ def _finish(
 
 def _begin(c: Connection, new: NewAnalysis, action: Action) -> dict[str, object]:
     held = hold(c, new.project, make=True)
+    if new.supersedes is not None:
+        _check_superseded(c, new)
     if new.baseline is not None and not _PUBLISHED.rows(c, id=new.baseline):
         raise NotFound(f"{new.baseline} is no published analysis.", field="baseline")
     n = begun(c, new.project)
@@ -182,6 +195,8 @@ def _begin(c: Connection, new: NewAnalysis, action: Action) -> dict[str, object]
         n=n,
         source=redact(tidy(new.source)),
         analysers=list(new.analysers),
+        scope=None if new.scope is None else list(new.scope),
+        supersedes=new.supersedes,
         policy=None if new.policy is None else json.dumps(new.policy.to_json(), separators=(",", ":")),
         baseline=new.baseline or held.baseline_id,
         publish_job=new.publish.id,
@@ -210,6 +225,32 @@ def _begin(c: Connection, new: NewAnalysis, action: Action) -> dict[str, object]
     }
 
 
+def _check_superseded(c: Connection, new: NewAnalysis) -> None:
+    """Refuse to do again the work of what goes on, of another project, or of what has a successor already.
+
+    The project is held, so that nobody makes another successor meanwhile; what has ended does not begin again.
+    """
+    old = _SUPERSEDED.row(c, id=new.supersedes)
+    if old is None:
+        raise NotFound(f"There is no analysis {new.supersedes}.", field="supersedes")
+    if old.project != new.project:
+        raise Invalid("it is another project's", field="supersedes")
+    if AnalysisState(old.state) is AnalysisState.RUNNING:
+        raise StateConflict(
+            f"The analysis {new.supersedes} has not ended.",
+            field="supersedes",
+            state=old.state,
+            remedy="Wait for its end, or cancel it first.",
+        )
+    if old.successor is not None:
+        raise StateConflict(
+            f"The analysis {new.supersedes} has a successor already.",
+            field="supersedes",
+            successor=old.successor,
+            remedy="Reprocess its successor instead.",
+        )
+
+
 def _jobs(new: NewAnalysis) -> list[NewJob]:
     return [*(part.job for part in new.parts), new.publish]
 
@@ -231,6 +272,13 @@ def _check(new: NewAnalysis) -> None:
         fields.whole(part.files, field=f"parts[{at}].files", low=0, high=fields.INTEGER_MAX)
     if set(new.publish.parents) != {part.job.id for part in new.parts}:
         raise Invalid("it waits for the jobs of all parts, and for no other", field="publish.parents")
+    if new.scope is not None:
+        fields.sequence(new.scope, field="scope", most=LIMITS.parents_max)
+        for at, place in enumerate(new.scope):
+            if why_not_canonical(place.removesuffix("/")):
+                raise Invalid("it is no canonical path", field=f"scope[{at}]")
+    if new.supersedes is not None:
+        fields.must_be_id(new.supersedes, field="supersedes")
     if new.policy is not None:
         Policy.from_json(new.policy.to_json())
     if new.baseline is not None:
@@ -240,4 +288,16 @@ def _check(new: NewAnalysis) -> None:
 def _content(new: NewAnalysis) -> list[object]:
     policy = None if new.policy is None else new.policy.to_json()
     parts = [[part.analyser, part.files] for part in new.parts]
-    return [new.id, new.project, new.source, list(new.analysers), parts, content(_jobs(new)), policy, new.baseline]
+    scope = None if new.scope is None else list(new.scope)
+    return [
+        new.id,
+        new.project,
+        new.source,
+        list(new.analysers),
+        parts,
+        content(_jobs(new)),
+        policy,
+        new.baseline,
+        scope,
+        new.supersedes,
+    ]

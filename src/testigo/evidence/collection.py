@@ -48,12 +48,13 @@ class Locked:
     revision: int
     persisted: bool
     analysers: tuple[str, ...]
+    scope: tuple[str, ...] | None
     baseline: AnalysisId | None
     publish_job: JobId
 
 
 _COLUMNS = """
-    CAST(a.id AS text) AS id, a.project, a.n, a.state, a.revision, a.scanner_persisted, a.analysers,
+    CAST(a.id AS text) AS id, a.project, a.n, a.state, a.revision, a.scanner_persisted, a.analysers, a.scope,
     CAST(a.baseline_id AS text) AS baseline, CAST(a.publish_job AS text) AS publish_job
 """
 
@@ -65,7 +66,7 @@ _LATEST = Statement(
     """
     SELECT $columns
     FROM testigo.analysis a
-    WHERE a.project = :project AND a.scanner_persisted
+    WHERE a.project = :project AND a.scanner_persisted AND a.scope IS NULL
     ORDER BY a.n DESC
     LIMIT 1
     FOR UPDATE
@@ -128,7 +129,7 @@ def lock(c: Connection, analysis_id: AnalysisId) -> Locked:
 
 
 def lock_latest(c: Connection, project: str) -> Locked | None:
-    """Lock the newest published analysis of a project, if it has one; whoever calls it holds the project."""
+    """Lock the newest published analysis of a project's whole source, if there is one; the project is held."""
     row = _LATEST.row(c, project=project)
     return None if row is None else _locked(row)
 
@@ -226,6 +227,7 @@ def _locked(row: Row[Any]) -> Locked:
         revision=row.revision,
         persisted=row.scanner_persisted,
         analysers=tuple(row.analysers),
+        scope=None if row.scope is None else tuple(row.scope),
         baseline=None if row.baseline is None else AnalysisId(row.baseline),
         publish_job=JobId(row.publish_job),
     )

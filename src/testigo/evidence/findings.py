@@ -113,8 +113,8 @@ class Moved(NamedTuple):
 class FindingDetail:
     """A finding, its decisions from the first on, and what its project knows of its fingerprint.
 
-    `sightings` are the project's newest 100 published analyses by an analyser that was asked for, the newest first,
-    those that lack it among them. `revision` is that of the collection.
+    `sightings` are the project's newest 100 published analyses that looked where it lies, by an analyser that was
+    asked for, the newest first, those that lack it among them. `revision` is that of the collection.
     """
 
     view: FindingView
@@ -225,6 +225,10 @@ _SIGHTED = Statement(
     FROM (SELECT id, n, state, analysers
           FROM testigo.analysis
           WHERE project = :project AND scanner_persisted
+            AND (scope IS NULL
+                 OR EXISTS (SELECT
+                            FROM unnest(scope) AS p(place)
+                            WHERE :path = p.place OR (p.place LIKE '%/' AND starts_with(:path, p.place))))
           ORDER BY n DESC
           LIMIT :limit) AS a
          LEFT JOIN LATERAL (
@@ -297,7 +301,7 @@ def finding(c: Connection, finding_id: FindingId, *, collection_revision: int | 
         occurrence=_occurrence(row),
         moves=tuple(Moved(each.n, each.happened, each.at) for each in moves),
         exemption=kept,
-        sightings=tuple(_sighting(each) for each in _SIGHTED.rows(c, **who, limit=_SIGHTINGS)),
+        sightings=tuple(_sighting(each) for each in _SIGHTED.rows(c, **who, path=row.path, limit=_SIGHTINGS)),
     )
 
 

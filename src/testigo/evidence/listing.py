@@ -51,6 +51,8 @@ class AnalysisDetail:
 
 _VIEWS = """
     SELECT a.*, CAST(a.id AS text) AS name, CAST(a.publish_job AS text) AS job, CAST(a.baseline_id AS text) AS baseline,
+           CAST(a.supersedes AS text) AS old,
+           (SELECT CAST(later.id AS text) FROM testigo.analysis later WHERE later.supersedes = a.id) AS successor,
            s.counts, s.counting
     FROM ($chosen) AS a
          CROSS JOIN LATERAL (
@@ -151,6 +153,9 @@ def _view(row: Row[Any]) -> AnalysisView:
         persisted=row.scanner_persisted,
         publish_job=JobId(row.job),
         baseline=None if row.baseline is None else AnalysisId(row.baseline),
+        scope=None if row.scope is None else tuple(row.scope),
+        supersedes=None if row.old is None else AnalysisId(row.old),
+        successor=None if row.successor is None else AnalysisId(row.successor),
         findings=row.findings,
         artifacts=row.artifacts,
         counts={severity: counts.get(severity, 0) for severity in SEVERITIES},

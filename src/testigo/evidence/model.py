@@ -96,7 +96,9 @@ class NewAnalysis:
 
     `analysers` are all that are asked for, those that no part could be made for among them: they will be missing.
     `publish` is the job that publishes; it waits for the parts' jobs, which its `parents` name. `policy` replaces the
-    project's gate for this analysis, and `baseline` its baseline. `source` says in words what is looked at.
+    project's gate for this analysis, and `baseline` its baseline. `source` says in words what is looked at. `scope`
+    names the files, and with a slash at their end the folders, that it looks at; None for all of the source. It
+    `supersedes` another that has ended, if it does that one's work again.
     """
 
     project: str
@@ -106,6 +108,8 @@ class NewAnalysis:
     publish: NewJob
     policy: Policy | None = None
     baseline: AnalysisId | None = None
+    scope: tuple[str, ...] | None = None
+    supersedes: AnalysisId | None = None
     id: AnalysisId = field(default_factory=lambda: AnalysisId(new_id()))
 
 
@@ -148,7 +152,10 @@ class SealedResult:
 
 @dataclass(frozen=True, slots=True)
 class ProjectView:
-    """A project. `policy_revision` 0 is the gate that nobody set; `latest` is the newest published analysis."""
+    """A project. `policy_revision` 0 is the gate that nobody set.
+
+    `latest` is the newest published analysis of its whole source.
+    """
 
     name: str
     created_at: datetime
@@ -168,8 +175,10 @@ class ProjectView:
 class AnalysisView:
     """An analysis as a list tells it. `n` counts those of its project from 1 in the order of their beginning.
 
-    `revision` is that of its collection of findings. `counts` are all findings by severity; `counting` of them those
-    that stand open or need a review. `verdict` is what the gate said when it was last evaluated, at `evaluated_at`.
+    `revision` is that of its collection of findings. `scope` is the part of the source that it looks at, None for all
+    of it. `supersedes` is the analysis whose work it does again, `successor` the one that does its own again. `counts`
+    are all findings by severity; `counting` of them those that stand open or need a review. `verdict` is what the gate
+    said when it was last evaluated, at `evaluated_at`.
     """
 
     id: AnalysisId
@@ -186,6 +195,9 @@ class AnalysisView:
     persisted: bool
     publish_job: JobId
     baseline: AnalysisId | None
+    scope: tuple[str, ...] | None
+    supersedes: AnalysisId | None
+    successor: AnalysisId | None
     findings: int
     artifacts: int
     counts: Mapping[Severity, int]

@@ -15,12 +15,13 @@ from testigo.rules import fields
 from testigo.rules.evidence.occurrence import MOVES, Presence
 from testigo.settings import LIMITS
 from testigo.store.command import single_statement
-from testigo.store.sql import Statement
+from testigo.store.sql import Statement, array
 
 __all__ = ["advance_occurrences", "occurrences"]
 
 # The table of the rules comes as rows, so that what is written down there is what happens here. What stays as it
-# was is not written: the same analysis again touches nothing.
+# was, where it was, is not written: the same analysis again touches nothing. An analysis of a part says nothing of
+# what lies elsewhere, unless it reports it.
 _ADVANCE = Statement(
     """
     WITH rule AS MATERIALIZED (
@@ -28,30 +29,36 @@ _ADVANCE = Statement(
         FROM unnest(CAST(:befores AS text[]), CAST(:reported AS boolean[]), CAST(:afters AS text[]),
                     CAST(:happened AS text[]))
                  AS r(before, reported, after, happened)
-        WHERE r.after IS DISTINCT FROM r.before
     ),
     moved AS MATERIALIZED (
-        SELECT s.analyser, s.fingerprint, r.after, r.happened
+        SELECT s.analyser, s.fingerprint, s.path, r.after, r.happened
         FROM (SELECT coalesce(o.analyser, f.analyser) AS analyser,
                      coalesce(o.fingerprint, f.fingerprint) AS fingerprint,
-                     o.presence, f.fingerprint IS NOT NULL AS reported
-              FROM (SELECT analyser, fingerprint
+                     o.presence, f.fingerprint IS NOT NULL AS reported, o.path AS was_at,
+                     CASE WHEN f.fingerprint IS NULL THEN o.path ELSE f.path END AS path
+              FROM (SELECT analyser, fingerprint, path
                     FROM testigo.finding
                     WHERE analysis_id = CAST(:analysis AS uuid) AND analyser = ANY (CAST(:looked AS text[]))) AS f
                    FULL JOIN
-                   (SELECT analyser, fingerprint, presence
+                   (SELECT analyser, fingerprint, presence, path
                     FROM testigo.occurrence
                     WHERE project = :project AND analyser = ANY (CAST(:looked AS text[]))) AS o
                    ON o.analyser = f.analyser AND o.fingerprint = f.fingerprint) AS s
              JOIN rule r ON r.before IS NOT DISTINCT FROM s.presence AND r.reported = s.reported
+        WHERE (r.after IS DISTINCT FROM r.before OR s.path IS DISTINCT FROM s.was_at)
+          AND (s.reported OR CAST(:scope AS text[]) IS NULL
+               OR EXISTS (SELECT
+                          FROM unnest(CAST(:scope AS text[])) AS p(place)
+                          WHERE s.path = p.place OR (p.place LIKE '%/' AND starts_with(s.path, p.place))))
     ),
     kept AS (
-        INSERT INTO testigo.occurrence AS o (project, analyser, fingerprint, presence, first_n, moved_n)
-        SELECT :project, analyser, fingerprint, after, :n, :n
+        INSERT INTO testigo.occurrence AS o (project, analyser, fingerprint, presence, first_n, moved_n, path)
+        SELECT :project, analyser, fingerprint, after, :n, :n, path
         FROM moved
         ORDER BY analyser, fingerprint
         ON CONFLICT (project, analyser, fingerprint) DO UPDATE
-            SET presence = excluded.presence, moved_n = excluded.moved_n
+            SET presence = excluded.presence, path = excluded.path,
+                moved_n = CASE WHEN o.presence = excluded.presence THEN o.moved_n ELSE excluded.moved_n END
         RETURNING 1
     ),
     told AS (
@@ -88,8 +95,8 @@ _LIST = Statement(
 def advance_occurrences(c: Connection, locked: Locked, looked: tuple[str, ...], action: str) -> None:
     """Move what the project knows by an analysis that is complete, as a part of its publication.
 
-    The project is held. An analysis that began before one that has moved it already is not for this: it looked at
-    an older source.
+    The project is held. One of a part of the source moves what lies in that part, and what it reports. An analysis
+    that began before one that has moved it already is not for this: it looked at an older source.
     """
     _ADVANCE.rows(
         c,
@@ -97,6 +104,7 @@ def advance_occurrences(c: Connection, locked: Locked, looked: tuple[str, ...], 
         project=locked.project,
         n=locked.n,
         looked=list(looked),
+        scope=None if locked.scope is None else array(locked.scope),
         befores=[row.before for row in MOVES],
         reported=[row.reported for row in MOVES],
         afters=[row.after for row in MOVES],

@@ -38,7 +38,7 @@ _VIEWS = """
          LEFT JOIN LATERAL (
              SELECT a.id, a.state, a.verdict
              FROM testigo.analysis a
-             WHERE a.project = p.name AND a.scanner_persisted
+             WHERE a.project = p.name AND a.scanner_persisted AND a.scope IS NULL
              ORDER BY a.n DESC
              LIMIT 1
          ) AS l ON true

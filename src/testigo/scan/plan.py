@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from testigo.authority.actions import new_id
+from testigo.authority.submissions import NewJob
 from testigo.errors import Invalid, NotFound
 from testigo.evidence.analysers import analyser
 from testigo.evidence.model import AnalysisId, NewAnalysis, NewPart
@@ -20,7 +21,7 @@ from testigo.scan.jobs import analyse, publish
 from testigo.scan.scope import Scope
 from testigo.settings import LIMITS
 
-__all__ = ["BASIC", "FROM_FILES", "Wanted", "every", "plan", "project_of"]
+__all__ = ["BASIC", "FROM_FILES", "Wanted", "every", "jobs", "plan", "project_of"]
 
 BASIC = ("detect-secrets", "bandit", "ruff")
 """What every scan asks for unless it is told otherwise, the slowest first."""
@@ -52,6 +53,14 @@ class _Share(NamedTuple):
     options: Mapping[str, str]
 
 
+class NewJobs(NamedTuple):
+    """The jobs of a new analysis, which know its id."""
+
+    analysis: AnalysisId
+    parts: tuple[NewPart, ...]
+    publish: NewJob
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What a scan is asked for. `reports` are files that `sarif` and `cyclonedx` read, by the analyser's name."""
@@ -71,22 +80,37 @@ def plan(found: Scope, wanted: Wanted, *, apart: Path) -> NewAnalysis:
         if name in FROM_FILES and not wanted.reports.get(name):
             raise Invalid(f"{name} reads files that are named, and none is.", field="analysers")
     shares = _shares(found, names, wanted, apart)
-    name_of, on = AnalysisId(new_id()), str(found.root)
-    parts = []
-    for share in shares:
+    new_jobs = jobs(
+        [Request(each.analyser, str(found.root), each.files, each.options) for each in shares], wanted.queue
+    )
+    return NewAnalysis(
+        wanted.project,
+        str(found.root),
+        names,
+        new_jobs.parts,
+        new_jobs.publish,
+        policy=wanted.policy,
+        baseline=wanted.baseline,
+        scope=None if found.only is None else (found.only,),
+        id=new_jobs.analysis,
+    )
+
+
+def jobs(requests: Iterable[Request], queue: str) -> NewJobs:
+    """The jobs of a new analysis that asks these."""
+    analysis, parts = AnalysisId(new_id()), []
+    for each in requests:
         # It belongs to this analysis: the same files may have changed by the next one, and are then looked at again.
-        options = {**share.options, "analysis": name_of}
-        Request.from_json(Request(share.analyser, on, share.files, options).to_json())
-        job = analyse.options(queue=wanted.queue).new_job(
-            analyser=share.analyser, root=on, files=list(share.files), options=options
+        request = replace(each, options={**each.options, "analysis": analysis})
+        Request.from_json(request.to_json())
+        job = analyse.options(queue=queue).new_job(
+            analyser=request.analyser, root=request.root, files=list(request.files), options=dict(request.options)
         )
-        parts.append(NewPart(share.analyser, job, len(share.files)))
+        parts.append(NewPart(request.analyser, job, len(request.files)))
     # Whatever became of the parts, what they left is published, or the analysis ends and says why.
     parents = [part.job.id for part in parts]
-    last = publish.options(queue=wanted.queue, parents=parents, policy=decide.Policy.RUN).new_job(analysis=name_of)
-    return NewAnalysis(
-        wanted.project, on, names, tuple(parts), last, policy=wanted.policy, baseline=wanted.baseline, id=name_of
-    )
+    last = publish.options(queue=queue, parents=parents, policy=decide.Policy.RUN).new_job(analysis=analysis)
+    return NewJobs(analysis, tuple(parts), last)
 
 
 def every(found: Scope, apart: Path) -> tuple[str, ...]:

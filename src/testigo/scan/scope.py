@@ -6,14 +6,14 @@ import os
 import stat
 import subprocess
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from testigo.errors import Invalid
 from testigo.rules.evidence.paths import why_not_canonical
 
-__all__ = ["Scope", "scope"]
+__all__ = ["Scope", "absolute", "scope"]
 
 GIT_SECONDS = 60.0
 BINARY_BYTES = 8 * 1024
@@ -32,27 +32,44 @@ _LIST = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--dedu
 class Scope:
     """The files of `root` that are looked at, canonical paths in order with their bytes; and how many are not, by why.
 
-    `left_out` counts by: link, binary, name (it is no canonical path), gone (it cannot be read).
+    `left_out` counts by: link, binary, name (it is no canonical path), gone (it cannot be read). `only` is the part of
+    the root that this is, a file or a folder with a slash at its end; None for all of it.
     """
 
     root: Path
     files: Mapping[str, int]
     left_out: Mapping[str, int]
     by_git: bool
+    only: str | None = None
 
 
-def scope(path: Path) -> Scope:
-    """The scope of a folder, or of the one file that `path` is. Raises `Invalid` if it is neither, or has too many."""
-    top = Path(os.path.abspath(path))  # noqa: PTH100  # a link on the way to the tree is the caller's own
-    if top.is_file():
-        return _looked_at(top.parent, [top.name], by_git=False)
-    if not top.is_dir():
+def scope(path: Path, *, within: Path | None = None) -> Scope:
+    """The scope of a folder, or of the one file that `path` is. Raises `Invalid` if it is neither, or has too many.
+
+    Where it lies below `within`, it is a part of that: its files are named from there. A file alone is a part of its
+    folder.
+    """
+    top = absolute(path)
+    is_file = top.is_file()
+    if not is_file and not top.is_dir():
         raise Invalid(f"{str(path)!r} is no folder and no file.", field="path")
+    root = within if within is not None and within in top.parents else top.parent if is_file else top
+    below = "" if root == top else top.relative_to(root).as_posix()
+    if is_file:
+        return _looked_at(root, [below], by_git=False, only=below)
     listed = _by_git(top)
-    return _looked_at(top, _walked(top) if listed is None else listed, by_git=listed is not None)
+    names = _walked(top) if listed is None else iter(listed)
+    if not below:
+        return _looked_at(root, names, by_git=listed is not None)
+    return _looked_at(root, (f"{below}/{name}" for name in names), by_git=listed is not None, only=f"{below}/")
 
 
-def _looked_at(root: Path, names: Iterator[str] | list[str], *, by_git: bool) -> Scope:
+def absolute(path: Path) -> Path:
+    """The path as it is kept; a link on the way to the tree is the caller's own."""
+    return Path(os.path.abspath(path))  # noqa: PTH100
+
+
+def _looked_at(root: Path, names: Iterable[str], *, by_git: bool, only: str | None = None) -> Scope:
     files: dict[str, int] = {}
     left: Counter[str] = Counter()
     for name in names:
@@ -66,7 +83,7 @@ def _looked_at(root: Path, names: Iterator[str] | list[str], *, by_git: bool) ->
             left[why] += 1
         elif size is not None:
             files[name] = size
-    return Scope(root, dict(sorted(files.items())), dict(sorted(left.items())), by_git)
+    return Scope(root, dict(sorted(files.items())), dict(sorted(left.items())), by_git, only)
 
 
 def _examined(path: Path) -> tuple[str, int | None]:

@@ -131,7 +131,10 @@ def test_an_analyser_with_thresholds_of_its_own_is_judged_by_them_alone() -> Non
     policy = replace(DEFAULT, by_analyser={"ruff": {Severity.HIGH: 2}})
     assert evaluate(policy, LOOKED, [HIGH._replace(findings=2)]).verdict is Verdict.PASSED
     failed = evaluate(policy, LOOKED, [HIGH._replace(findings=3), HIGH._replace(analyser="bandit")])
-    assert [why.text for why in failed.reasons] == ["1 high finding counts; none may pass", "3 high findings by ruff count; at most 2 may pass"]
+    assert [why.text for why in failed.reasons] == [
+        "1 high finding counts; none may pass",
+        "3 high findings by ruff count; at most 2 may pass",
+    ]
 
 
 def test_the_codes_are_published() -> None:
@@ -164,6 +167,34 @@ def test_what_is_no_policy_is_refused_by_field(value: Any, field: str) -> None:
     with pytest.raises(Invalid) as caught:
         Policy.from_json(value)
     assert caught.value.field == field
+
+
+STRICT, LAX = Policy.fail_on(Severity.LOW), Policy.fail_on(Severity.HIGH)
+
+
+@pytest.mark.parametrize(
+    ("mine", "its", "covers"),
+    [
+        (LAX, LAX, True),
+        (STRICT, LAX, True),
+        (LAX, STRICT, False),
+        (Policy(), Policy(), True),
+        (LAX, Policy(), True),
+        (Policy(), LAX, False),
+        (Policy({Severity.HIGH: 1}), Policy({Severity.HIGH: 2}), True),
+        (Policy({Severity.HIGH: 3}), Policy({Severity.HIGH: 2}), False),
+        (Policy.fail_on(Severity.HIGH, new_only=True), LAX, True),
+        (Policy(LAX.thresholds, honour_suppressions=True), LAX, False),
+        (LAX, Policy(LAX.thresholds, honour_suppressions=True), True),
+        (Policy(LAX.thresholds, {"ruff": {}}), LAX, False),
+        (LAX, Policy(LAX.thresholds, {"ruff": {}}), False),
+        (Policy({}, {"ruff": {Severity.LOW: 1}}), Policy({}, {"ruff": {Severity.LOW: 1}}), True),
+        (Policy({}, {"ruff": {Severity.LOW: 2}}), Policy({}, {"ruff": {Severity.LOW: 1}}), False),
+    ],
+)
+def test_a_policy_covers_those_that_let_through_as_much(mine: Policy, its: Policy, *, covers: bool) -> None:
+    """What passed it would pass those; where the counts are grouped otherwise, nobody knows (spec D-23)."""
+    assert mine.covers(its) is covers
 
 
 def test_a_policy_without_members_limits_nothing() -> None:

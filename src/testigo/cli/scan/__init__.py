@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -64,7 +64,7 @@ def scan(
         ),
     ] = None,
     baseline: Annotated[
-        bool, typer.Option("--baseline", help="Only what the last published analysis did not have counts.")
+        bool, typer.Option("--baseline", help="Only what the project's baseline has not counts.")
     ] = False,
     sarif: Annotated[
         list[Path] | None,
@@ -85,6 +85,12 @@ def scan(
     ended. An analyser server and a worker run for as long as it takes, unless --served says that others do, in the
     queue `testigo`.
 
+    A file, or a folder below the one that the project was last scanned at as a whole, is a part of the project: what
+    lies elsewhere stays as it is known.
+
+    With --baseline only what is new counts. The baseline is what `gate set --baseline` says, or else the newest
+    complete analysis that passed the gate; without either everything is new, however often it is scanned.
+
     Exit status: 0 the gate passed, 3 it failed, 4 something was not looked at, 10 and above an error of that class.
     Ctrl-C cancels the analysis.
     """
@@ -96,6 +102,7 @@ def scan(
 
     found = scope(path)
     with leaving_in_order(), here.database() as database:
+        found = _placed(database, found, path, project)
         wanted = _wanted(here, found, analysers, sarif or [], sbom or [], project, served=served)
         policy, against = _judged(database, wanted.project, fail_on, baseline=baseline)
         detail = _scanned(here, database, found, replace(wanted, policy=policy, baseline=against), served=served)
@@ -112,6 +119,24 @@ def scan(
     from testigo.errors import Unfulfilled
 
     raise typer.Exit(Unfulfilled.exit_status)
+
+
+def _placed(database: Database, found: Scope, path: Path, project: str | None) -> Scope:
+    """The scope as a part of what the project was last scanned at as a whole, if it lies below that."""
+    from testigo.errors import NotFound
+    from testigo.evidence.listing import analysis
+    from testigo.evidence.projects import project as project_view
+    from testigo.scan.plan import project_of
+    from testigo.scan.scope import absolute, scope
+
+    try:
+        latest = database.run(project_view, project or project_of(found.root)).latest
+    except NotFound:
+        return found
+    if latest is None:
+        return found
+    whole = Path(database.run(analysis, latest).view.source)
+    return scope(path, within=whole) if whole in absolute(path).parents else found
 
 
 def _wanted(
@@ -142,6 +167,7 @@ def _judged(
 ) -> tuple[Policy | None, AnalysisId | None]:
     """The policy of this analysis and its baseline, where they are not the project's own."""
     from testigo.errors import NotFound
+    from testigo.evidence.baselines import baseline_of
     from testigo.evidence.projects import project as project_view
     from testigo.rules.evidence.gate import DEFAULT, Policy
 
@@ -149,12 +175,13 @@ def _judged(
         return Policy.fail_on(fail_on), None
     if not baseline:
         return None, None
-    try:
-        known = database.run(project_view, project)
-    except NotFound:
-        return replace(DEFAULT if fail_on is None else Policy.fail_on(fail_on), new_only=True), None
-    policy = known.policy if fail_on is None else Policy.fail_on(fail_on)
-    return replace(policy, new_only=True), known.baseline or known.latest
+    policy = DEFAULT
+    if fail_on is not None:
+        policy = Policy.fail_on(fail_on)
+    else:
+        with suppress(NotFound):
+            policy = database.run(project_view, project).policy
+    return replace(policy, new_only=True), database.run(baseline_of, project, policy)
 
 
 def _scanned(here: Call, database: Database, found: Scope, wanted: Wanted, *, served: bool) -> AnalysisDetail:

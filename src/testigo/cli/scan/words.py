@@ -30,6 +30,7 @@ def answer(detail: AnalysisDetail, found: Scope, seconds: float) -> dict[str, ob
         "state": str(view.state),
         "reason": view.reason,
         "source": view.source,
+        "scope": view.scope,
         "seconds": round(seconds, 2),
         "files": len(found.files),
         "left_out": dict(found.left_out),
@@ -49,7 +50,9 @@ def tell(detail: AnalysisDetail, found: Scope, seconds: float) -> None:
     view, gate = detail.view, detail.gate
     out = console()
     left = ", ".join(f"{count:,} {why}" for why, count in found.left_out.items())
-    scope = f"{_number(len(found.files), 'file')} in scope" + (f", left out: {left}" if left else "")
+    scope = f"{_number(len(found.files), 'file')} in scope"
+    scope += f", of {found.root} only {found.only}" if found.only else ""
+    scope += f", left out: {left}" if left else ""
     out.print(f"{view.project}, analysis {view.n}: {view.state} after {seconds:.0f} s; {scope}.")
     if not view.persisted:
         out.print(view.reason or "Nothing was published.", style="bold red", markup=False)

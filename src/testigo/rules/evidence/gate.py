@@ -117,6 +117,14 @@ class Policy:
             "honour_suppressions": self.honour_suppressions,
         }
 
+    def covers(self, other: Policy) -> bool:
+        """Whether this lets through no more than the other, baselines aside: what passed it passes that."""
+        if self.by_analyser.keys() != other.by_analyser.keys() or self.honour_suppressions > other.honour_suppressions:
+            return False
+        pairs = [(self.thresholds, other.thresholds)]
+        pairs += [(own, other.by_analyser[name]) for name, own in self.by_analyser.items()]
+        return all(mine.get(severity, most + 1) <= most for mine, its in pairs for severity, most in its.items())
+
     @classmethod
     def from_json(cls, value: object) -> Policy:
         """The policy that a JSON object is; a member that is missing has its default. Raises `Invalid` by field."""

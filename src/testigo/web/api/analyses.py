@@ -56,6 +56,12 @@ class AnalysisShape(Shape):
     """Its evidence is published."""
     publish_job: str
     baseline: str | None
+    scope: tuple[str, ...] | None
+    """The part of the source that it looks at: files, and folders with a slash at their end; null for all of it."""
+    supersedes: str | None
+    """The analysis whose work it does again."""
+    successor: str | None
+    """The analysis that does its work again."""
     findings: int
     artifacts: int
     counts: dict[Severity, int]

@@ -46,7 +46,7 @@ async def every(request: Request, door: AtDoor, who: Caller, after: str | None =
     """All projects, by name."""
     found = await door.read(projects, after=None if after is None else Cursor(after), limit=SHOWN)
     return render(
-        request, "projects.html", title="Projects", who=who, topics=["jobs"], found=found, severities=SEVERITIES
+        request, "projects.html", title="Projects", who=who, topics=["analyses"], found=found, severities=SEVERITIES
     )
 
 
@@ -59,13 +59,13 @@ async def show(request: Request, door: AtDoor, who: Caller, name: Name, after: s
         door.read(analyses, project=name, limit=TREND),
         door.read(exemptions, name, after=cursor, limit=SHOWN),
     )
-    published = [each for each in reversed(past.items) if each.persisted]
+    published = [each for each in reversed(past.items) if each.persisted and each.scope is None]
     return render(
         request,
         "project.html",
         title=view.name,
         who=who,
-        topics=["jobs"],
+        topics=["analyses"],
         view=view,
         told=told_policy(view.policy, words(request)),
         past=past.items[:10],

@@ -48,8 +48,10 @@ CREATE TABLE testigo.analysis (
     actor              text NOT NULL,
     action             text NOT NULL,
     analysers          text[] NOT NULL,
+    scope              text[],
     policy             text,
     baseline_id        uuid,
+    supersedes         uuid,
     publish_job        uuid NOT NULL,
     ended_at           timestamptz,
     reason             text,
@@ -60,11 +62,15 @@ CREATE TABLE testigo.analysis (
 
 COMMENT ON COLUMN testigo.analysis.revision IS
     'Raised by whatever changes what its lists and its gate say: pages of another revision are refused.';
+COMMENT ON COLUMN testigo.analysis.scope IS
+    'The files, and the folders with a slash at their end, that it looks at; NULL for all of the source. An analysis of a part says nothing of the rest.';
 COMMENT ON COLUMN testigo.analysis.policy IS
     'The gate that was asked for with this analysis; NULL for the project''s.';
 
 CREATE UNIQUE INDEX analysis_of_project ON testigo.analysis (project, n);
 CREATE INDEX analysis_published ON testigo.analysis (project, n) WHERE scanner_persisted;
+CREATE INDEX analysis_latest ON testigo.analysis (project, n) WHERE scanner_persisted AND scope IS NULL;
+CREATE UNIQUE INDEX analysis_successor ON testigo.analysis (supersedes) WHERE supersedes IS NOT NULL;
 CREATE INDEX analysis_running ON testigo.analysis (id) WHERE state = 'running';
 
 CREATE TABLE testigo.part (
@@ -163,11 +169,14 @@ CREATE TABLE testigo.occurrence (
     presence     text NOT NULL CHECK (presence IN ('present', 'absent', 'returned')),
     first_n      integer NOT NULL,
     moved_n      integer NOT NULL,
+    path         text,
     PRIMARY KEY (project, analyser, fingerprint)
 ) WITH (fillfactor = 90);
 
 COMMENT ON COLUMN testigo.occurrence.first_n IS
     'The number of the analysis that had it first; moved_n is that of the one which last changed what is known.';
+COMMENT ON COLUMN testigo.occurrence.path IS
+    'Where it was last reported: an analysis of a part of the source moves what lies in that part.';
 
 CREATE TABLE testigo.occurrence_move (
     project      text COLLATE "C" NOT NULL,

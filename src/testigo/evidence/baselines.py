@@ -1,0 +1,53 @@
+"""What counts as known when only what is new is to count: nothing that nobody accepted (spec D-20, D-21, D-23).
+
+Running twice accepts nothing. A baseline is what a person set for the project, or the newest complete analysis of its
+whole source that passed: by the project's gate, or by one of its own that lets through no more than the one asked for.
+"""
+
+from __future__ import annotations
+
+import json
+
+from sqlalchemy import Connection
+
+from testigo.evidence.model import AnalysisId
+from testigo.rules import fields
+from testigo.rules.evidence.gate import Policy
+from testigo.store.command import single_statement
+from testigo.store.sql import Statement
+
+__all__ = ["baseline_of"]
+
+_LOOKS = 1_000
+"""Analyses of a project that are looked at, the newest."""
+
+_PASSED = Statement(
+    """
+    SELECT CAST(p.baseline_id AS text) AS baseline, CAST(a.id AS text) AS id, a.policy
+    FROM testigo.project p
+         LEFT JOIN LATERAL (
+             SELECT a.id, a.n, a.policy, a.state, a.verdict
+             FROM testigo.analysis a
+             WHERE a.project = p.name AND a.scanner_persisted AND a.scope IS NULL
+             ORDER BY a.n DESC
+             LIMIT :looks
+         ) AS a ON a.state = 'complete' AND a.verdict = 'passed'
+    WHERE p.name = :project
+    ORDER BY a.n DESC
+    """
+)
+
+
+@single_statement
+def baseline_of(c: Connection, project: str, policy: Policy) -> AnalysisId | None:
+    """The baseline of an analysis of the project that this policy judges; None where nothing was accepted yet.
+
+    A project that is not there has none.
+    """
+    fields.name(project, field="project")
+    for row in _PASSED.rows(c, project=project, looks=_LOOKS):
+        if row.baseline is not None:
+            return AnalysisId(row.baseline)
+        if row.id is not None and (row.policy is None or Policy.from_json(json.loads(row.policy)).covers(policy)):
+            return AnalysisId(row.id)
+    return None
