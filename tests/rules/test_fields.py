@@ -300,6 +300,17 @@ def test_what_is_no_identifier_is_refused(value: object) -> None:
     assert caught.value.field == "parents[0]"
 
 
+NEARLY_IDS = st.sampled_from(
+    [str(ID), str(ID).upper(), str(ID)[1:], str(ID)[:8] + "0" + str(ID)[9:], str(ID).replace("7", "-"), "-" * 36, ID, 7]
+)
+
+
+@given(st.lists(NEARLY_IDS | st.uuids().map(str) | st.text("0123456789abcdef-g\u0660", min_size=36, max_size=36)))
+def test_a_batch_of_ids_is_told_as_each_of_them_is(values: list[object]) -> None:
+    """Told of all at once, no one of them hides behind the others."""
+    assert fields.are_ids(values) is all(map(fields.is_id, values))
+
+
 TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 

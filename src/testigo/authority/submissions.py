@@ -95,13 +95,16 @@ def check(jobs: Sequence[NewJob]) -> None:
     """
     if not 1 <= len(jobs) <= LIMITS.batch_max:
         raise Invalid(f"A batch of {len(jobs)} jobs.", field="jobs", limit=f"1 to {LIMITS.batch_max} jobs")
+    have_ids = fields.are_ids([job.id for job in jobs])
     for at, job in enumerate(jobs):
         try:
             _check_names(job.kind, job.queue, job.client)
         except TypeError:  # what the cache cannot hold is no text, and is refused as such
             _check_names.__wrapped__(job.kind, job.queue, job.client)
-        fields.must_be_id(job.id, field=f"jobs[{at}].id")
-        must_be_document(job.payload, field=f"jobs[{at}].payload")
+        if not have_ids:
+            fields.must_be_id(job.id, field=f"jobs[{at}].id")
+        if type(job.payload) is not Document:
+            must_be_document(job.payload, field=f"jobs[{at}].payload")
         if type(job.policy) is not Policy:
             fields.member(job.policy, Policy, field=f"jobs[{at}].policy")
         if job.trace is not None:

@@ -9,6 +9,7 @@ Every function returns the checked value and raises `Invalid`.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TypeVar
@@ -19,6 +20,7 @@ from testigo.settings import LIMITS
 
 __all__ = [
     "amount",
+    "are_ids",
     "cost",
     "fence",
     "flag",
@@ -49,6 +51,9 @@ _JOINERS = "\u200c\u200d"
 """Nobody sees these either, but scripts and emoji need them between two characters."""
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_ID_CHARS = 36
+_ID_HYPHENS = (8, 13, 18, 23)
+_WITHOUT_HEX = dict.fromkeys(map(ord, "0123456789abcdef"))
 _TRACE = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-[!-~]+)?")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
@@ -165,6 +170,17 @@ def identifier(value: object, *, field: str) -> UUID:
 def is_id(value: object) -> bool:
     """Whether this is an id as testigo writes it: the text of a UUID in lower case."""
     return isinstance(value, str) and _ID.fullmatch(value) is not None
+
+
+def are_ids(values: Sequence[object]) -> bool:
+    """Whether each of these is an id as testigo writes it: of a batch that is told at a quarter of the time."""
+    texts = [value for value in values if type(value) is str and len(value) == _ID_CHARS]
+    together, hyphens = "".join(texts), "-" * len(values)
+    return (
+        len(texts) == len(values)
+        and together.translate(_WITHOUT_HEX) == hyphens * len(_ID_HYPHENS)
+        and all(together[at::_ID_CHARS] == hyphens for at in _ID_HYPHENS)
+    )
 
 
 def must_be_id(value: object, *, field: str) -> None:
