@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from testigo.rules.evidence import redaction
+from testigo.rules.evidence.patterns import longest_word, of_patterns
 from testigo.rules.evidence.redaction import hide_named, is_clean, redact, redact_tree
 
 RANDOM = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -272,6 +274,23 @@ def test_lines_keep_their_numbers_and_tokens_never_stay(text: str) -> None:
     assert not any(token in clean for token in TOKENS.values() if token not in (TOKENS["twilio-key"], TOKENS["ai-key"]))
     assert is_clean(text) == (clean == text)
     assert redact(clean) == clean
+
+
+SHAPES = [
+    *PIECES, RANDOM + RANDOM[:28], "\n" + RANDOM[:9],
+    "\t", "\r\n", "\v", "\u2028", "\xa0", " \n", "+", "&", ".", "b'", "\\",
+    "=" * 3, "-_", "/", base64.b64encode(b"password='hunter2'").decode(),
+]  # fmt: skip
+
+
+@settings(deadline=None, max_examples=1_000)
+@given(st.lists(st.sampled_from(SHAPES) | st.text(max_size=3), max_size=12).map("".join))
+def test_what_is_not_looked_for_is_not_there(text: str) -> None:
+    """Each short look that spares a long one finds all that the long one would (spec D-14)."""
+    longest = longest_word(text)
+    assert redaction._has_seams(text) == (redaction._SEAM.search(text) is not None)
+    assert longest >= redaction._ENCODED_LEAST or redaction._ENCODED.search(text) is None
+    assert sorted(of_patterns(text, longest)) == sorted(of_patterns(text, len(text)))
 
 
 HOSTILE = [

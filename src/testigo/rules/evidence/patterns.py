@@ -12,7 +12,7 @@ from binascii import a2b_base64
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-__all__ = ["PATTERNS", "Pattern", "Span", "decoded", "is_template", "of_patterns"]
+__all__ = ["PATTERNS", "Pattern", "Span", "decoded", "is_template", "longest_word", "of_patterns"]
 
 
 class Span(NamedTuple):
@@ -156,13 +156,22 @@ _KEY_BEGINS = re.compile(r"-{4,5} ?BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY|PuT
 _KEY_ENDS = re.compile(
     r"-{4,5} ?END (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?(?: ?-{4,5})?|Private-MAC: ?\w{0,128}"
 )
+_KEY_LINE_LEAST = 60
 _KEY_LINES = re.compile(
     r"(?:^[ \t]{0,40}[\"']?[A-Za-z0-9+/]{60,76}={0,2}(?:\\n)?[\"']?,?[ \t]{0,40}(?:\n|\Z)){2,}+", re.M
 )
 
 
-def of_patterns(text: str) -> Iterator[Span]:
-    """The secrets of `text` that can be told by their form alone, in no order; they may overlap."""
+def longest_word(text: str) -> int:
+    """How long what stands between blanks is at most: nothing that is encoded is longer."""
+    return max(map(len, text.split()), default=0)
+
+
+def of_patterns(text: str, longest: int) -> Iterator[Span]:
+    """The secrets of `text`, whose longest word is this long, that can be told by their form alone.
+
+    They are in no order, and may overlap.
+    """
     hints = [hint for sign, its in _BY_SIGN if sign in text for hint in its if hint in text]
     for kind, _, shape, fits in {row for hint in hints for row in _BY_HINT[hint]}:
         group = "secret" if shape.groupindex else 0
@@ -171,7 +180,7 @@ def of_patterns(text: str) -> Iterator[Span]:
                 yield Span(*found.span(group), kind)
     if "PRIVATE KEY" in text or "PuTTY" in text:
         yield from _of_keys(text)
-    if text.count("\n") and len(text) > 120:
+    if longest >= _KEY_LINE_LEAST and "\n" in text and len(text) > 120:
         for found in _KEY_LINES.finditer(text):
             yield Span(found.start(), len(found[0].rstrip("\n")) + found.start(), "encoded-lines")
 

@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Any
 
 from testigo.rules.evidence.assignments import is_secret_name, of_assignments
-from testigo.rules.evidence.patterns import Span, decoded, of_patterns
+from testigo.rules.evidence.patterns import Span, decoded, longest_word, of_patterns
 
 __all__ = ["hide_named", "is_clean", "redact", "redact_tree"]
 
@@ -25,13 +25,17 @@ _NAMED = (
 )  # fmt: skip
 """One of these is in the name of every secret that is known by its name."""
 _ENCODED = re.compile(r"[A-Za-z0-9+/_-]{16,}+={0,2}")
-_SEAM = re.compile(
-    r"[\"'`][ \t]{0,20}(?:\\?\n[ \t]{0,200}){0,2}[+.&]?[ \t]{0,20}(?:\\?\n[ \t]{0,200}){0,2}[rbuf]{0,2}[\"'`]"
-    r"|\\\n[ \t]{0,200}"
-    r"|(?<=[A-Za-z0-9+/=_-])[ \t]{0,20}\n[ \t]{0,200}(?=[A-Za-z0-9+/=_.-]{1,4096}+[ \t]{0,20}(?:\n|\Z))"
-)
+_ENCODED_LEAST = 16
+_JOINED = r"[\"'`][ \t]{0,20}(?:\\?\n[ \t]{0,200}){0,2}[+.&]?[ \t]{0,20}(?:\\?\n[ \t]{0,200}){0,2}[rbuf]{0,2}[\"'`]"
+_CONTINUED = r"\\\n[ \t]{0,200}"
+_WRAPPED_LINE = r"[A-Za-z0-9+/=_.-]{1,4096}+[ \t]{0,20}(?:\n|\Z)"
+_WRAPPED = rf"(?<=[A-Za-z0-9+/=_-])[ \t]{{0,20}}\n[ \t]{{0,200}}(?={_WRAPPED_LINE})"
+_SEAM = re.compile(f"{_JOINED}|{_CONTINUED}|{_WRAPPED}")
 """Where a text goes on that was cut in pieces: strings that are joined, a line continued, a line wrapped."""
-_SEAM_HAS_ONE_OF = ("\n", '"', "'", "`")
+_SEEMS_JOINED = re.compile(_JOINED)
+_SEEMS_WRAPPED = re.compile(rf"\n[ \t]{{0,200}}{_WRAPPED_LINE}")
+"""What begins with something definite is found in a third of the time: hardly any text has a seam."""
+_QUOTES = ('"', "'", "`")
 _ROUNDS = 4
 """What is taken out may lay bare what it hid; more than twice was never seen, and hostile text shall not go on."""
 _MARKER = re.compile(r"\[redacted:[a-z-]{1,40}\]")
@@ -82,20 +86,25 @@ def _tree(value: Any, *, secret: bool) -> Any:
 
 def _found(text: str) -> Iterator[Span]:
     """The secrets that stand in one piece, in the clear or encoded once."""
-    yield from _clear(text)
+    longest = longest_word(text)
+    yield from _clear(text, longest)
+    if longest < _ENCODED_LEAST:
+        return
     for run in _ENCODED.finditer(text):
-        if (said := decoded(run[0])) and any(True for _ in _clear(said)):
+        if (said := decoded(run[0])) and any(True for _ in _clear(said, longest_word(said))):
             yield Span(*run.span(), "encoded")
 
 
-def _clear(text: str) -> Iterable[Span]:
-    spans = of_patterns(text)
+def _clear(text: str, longest: int) -> Iterable[Span]:
+    spans = of_patterns(text, longest)
     lower = text.lower()
     return chain(spans, of_assignments(text)) if any(name in lower for name in _NAMED) else spans
 
 
 def _has_seams(text: str) -> bool:
-    return any(mark in text for mark in _SEAM_HAS_ONE_OF) and _SEAM.search(text) is not None
+    if "\\\n" in text or (any(mark in text for mark in _QUOTES) and _SEEMS_JOINED.search(text)):
+        return True
+    return "\n" in text and _SEEMS_WRAPPED.search(text) is not None and _SEAM.search(text) is not None
 
 
 def _across_seams(text: str) -> Iterator[Span]:
