@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from testigo.authority.actions import JobId
 from testigo.authority.admit import admit
 from testigo.authority.cancel import cancel
 from testigo.authority.expire import expire
-from testigo.authority.read import Count, Failures, Filter, causes, jobs, states
+from testigo.authority.read import Count, Failures, Filter, causes, jobs, open_failures, states
 from testigo.authority.reprocess import reprocess
 from testigo.authority.sessions import close_session
 from testigo.authority.submissions import NewJob
@@ -50,6 +52,17 @@ def test_what_failed_alike_is_one_cause(world: World) -> None:
         assert (cause.sample, cause.kinds, cause.queues) == (expected[-1], ("work",), ("q",))
         assert cause.first_at <= cause.last_at
     assert seen.causes[0].message == "no answer from 10.0.0.1 for 0xdeadbeef01 at 12345678"
+
+
+def test_what_is_open_is_counted_as_its_causes_are(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has a successor is not; of more than are looked at there may be more."""
+    first, _, _ = fail(world, "a", "b", "b")
+    world.db.run(reprocess, first, action=world.action())
+    since = datetime.now(UTC) - timedelta(days=1)
+    assert world.db.run(open_failures, since) == world.db.run(causes).open == Count(2)
+    assert world.db.run(open_failures, datetime.now(UTC) + timedelta(days=1)) == Count(0)
+    short_walks(monkeypatch, "failed", causes_walk_rows=2)
+    assert world.db.run(open_failures, since).more
 
 
 def test_the_same_of_another_file_is_the_same_cause(world: World) -> None:

@@ -68,7 +68,7 @@ def test_a_failed_job_is_found_understood_and_retried(browser: Browser, site: Si
         expect(page.locator("#failed")).to_contain_text("0 open · 1 being retried")
         resolve(site)
         page.goto(page.url)
-        expect(page.locator("#failed")).to_contain_text("No job has failed.")
+        expect(page.locator("#failed")).to_contain_text("No failed job is open.")
     assert successors(site) == 1
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from testigo import settings
 from testigo.authority.actions import JobId
-from testigo.authority.read import Filter, causes, jobs, states
+from testigo.authority.read import Filter, causes, jobs, open_failures, states
 from testigo.operations import Selection, Verb, begin, preview
 from testigo.rules.states import State
 from testigo.settings import LIMITS
@@ -53,6 +53,7 @@ def readings() -> Iterator[tuple[str, Reading]]:
         yield f"jobs, {name}", partial(_jobs, wanted)
     yield "states", lambda db: db.run(states)
     yield "causes", lambda db: db.run(causes)
+    yield "open failures", lambda db: db.run(open_failures, datetime.now(UTC) - timedelta(days=7))
     yield "causes of a queue", lambda db: db.run(causes, queue="q")
     yield "roll_up", lambda db: db.run(roll_up, BOUND)
     yield "series", lambda db: db.run(series, list(Measure), Span.DAY)

@@ -59,6 +59,8 @@ class Guarded(APIRoute):
                 request.state.csrf = csrf_token(request)
                 await refuse_forged(request, who)
                 await must(request, who, needs)
+                if request.method == "GET" and path_of(request).startswith("/horizon"):
+                    await request.app.state.badge.look(door_of(request))
             return await handle(request)
 
         return guarded

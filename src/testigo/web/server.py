@@ -25,6 +25,7 @@ from testigo.web.background import Background
 from testigo.web.door import Door
 from testigo.web.entrance import routes as entrance
 from testigo.web.oidc import routes as oidc
+from testigo.web.panel.badge import Badge
 from testigo.web.panel.routes import routes as panel
 from testigo.web.problems import Failures, add_handlers
 from testigo.web.security.counted import Answers, Counted
@@ -79,6 +80,7 @@ def create(database_url: str | None = None, *, schema: str | None = None, settin
     app.state.background = background
     app.state.answers = answers
     app.state.rate = rate = Rate(chosen.requests_per_second, chosen.requests_burst)
+    app.state.badge = Badge(chosen.signal_seconds)
     app.state.strangers = Strangers(rate)
     add_handlers(app)
     for each in (entrance, api, panel, signals, oidc):

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from testigo.access.roles import Role
+from testigo.authority.actions import Action
+from testigo.authority.forget import forget
+from testigo.authority.read import Filter, jobs
 from testigo.authority.reprocess import reprocess
 from testigo.rules.outcomes import Fail, Succeed
+from testigo.web.panel.badge import Badge
 from tests.web.conftest import Site
 from tests.web.panel.paper import paper, press
 from tests.web.panel.stage import failed, plain_browser
@@ -24,7 +28,7 @@ def test_failures_are_grouped_by_cause_the_largest_first(site: Site) -> None:
     other = paper(viewer.get(page.link("PayloadError")))
     assert f'value="{poison}"' in other.html
     assert not any(f'value="{job}"' in other.html for job in outage)
-    assert "No job has failed." in paper(viewer.get("/horizon/failed", params={"queue": "elsewhere"})).text
+    assert "No failed job is open." in paper(viewer.get("/horizon/failed", params={"queue": "elsewhere"})).text
 
 
 def test_all_of_a_cause_are_retried_and_leave_the_list(site: Site) -> None:
@@ -87,3 +91,29 @@ def test_all_that_match_are_those_that_are_open(site: Site) -> None:
     page = paper(browser.get("/horizon/failed"))
     assert "3 open · 1 being retried" in page.text
     assert "Retry 3 jobs?" in paper(browser.get(page.link("Retry all that match"))).text
+
+
+def test_how_many_are_open_stands_beside_the_page_s_name(site: Site) -> None:
+    """On every page; what is done again, or gone, is not counted."""
+    site.app.state.badge = Badge(0.0)
+    operator = plain_browser(site, Role.OPERATOR)
+    failed(site.world, 2)
+    for path in ("/horizon", "/horizon/queues", "/horizon/failed"):
+        assert paper(operator.get(path)).html.count('<b title="open failed jobs">2</b>') == 2
+    (again, _) = site.db.run(jobs, Filter(unresolved=True)).items
+    site.db.run(reprocess, again.id, action=Action("tester"))
+    assert '<b title="open failed jobs">1</b>' in paper(operator.get("/horizon")).html
+    (last,) = site.db.run(jobs, Filter(unresolved=True)).items
+    site.db.run(forget, [last.id], "a test", action=Action("tester"))
+    assert "open failed jobs" not in paper(operator.get("/horizon")).html
+
+
+def test_however_many_ask_it_is_looked_at_once_a_second(site: Site) -> None:
+    """By one server process: no page costs the count of another."""
+    now = [0.0]
+    site.app.state.badge = Badge(1.0, clock=lambda: now[0])
+    viewer = site.as_(Role.VIEWER)
+    for at, shown in ((0.0, 1), (0.9, 1), (1.0, 3), (1.9, 3)):
+        now[0] = at
+        failed(site.world)
+        assert f'<b title="open failed jobs">{shown}</b>' in paper(viewer.get("/horizon")).html

@@ -10,7 +10,7 @@ from __future__ import annotations
 from testigo.authority.read.counts import states
 from testigo.authority.read.details import Documents, JobView, Owner, by_key, job
 from testigo.authority.read.ends import JobEnd, end
-from testigo.authority.read.failed import Cause, Failures, causes
+from testigo.authority.read.failed import Cause, Failures, causes, open_failures
 from testigo.authority.read.filters import EVERY, Filter
 from testigo.authority.read.jobs import JobSummary, jobs
 from testigo.authority.read.lineage import Lineage, Related, lineage
@@ -54,6 +54,7 @@ __all__ = [
     "late_results",
     "lineage",
     "log",
+    "open_failures",
     "paused",
     "progress",
     "queues",

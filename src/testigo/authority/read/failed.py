@@ -15,7 +15,7 @@ from testigo.settings import LIMITS
 from testigo.store.command import single_statement
 from testigo.store.sql import Statement
 
-__all__ = ["Cause", "Failures", "causes"]
+__all__ = ["Cause", "Failures", "causes", "open_failures"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +117,27 @@ _CAUSES = Statement(
     LIMIT :limit
     """
 )
+
+
+_OPEN = Statement(
+    """
+    SELECT count(*) FILTER (WHERE NOT EXISTS (SELECT FROM testigo.successor s WHERE s.job_id = f.id)) AS open,
+           count(*) AS walked
+    FROM (SELECT j.id
+          FROM testigo.job j
+          WHERE j.state = 'permanent_failure' AND j.id >= CAST(:from AS uuid)
+          ORDER BY j.state, j.id
+          LIMIT :walk + 1) AS f
+    """
+)
+
+
+@single_statement
+def open_failures(c: Connection, created_after: datetime) -> Count:
+    """How many jobs have failed for good and have no successor, of those submitted since; as far as `causes` looks."""
+    walk = LIMITS.causes_walk_rows
+    (row,) = _OPEN.rows(c, **{"from": Filter(created_after=created_after).first_id(), "walk": walk})
+    return Count(row.open, row.walked > walk)
 
 
 @single_statement

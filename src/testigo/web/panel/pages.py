@@ -159,6 +159,7 @@ def _places(request: Request, who: Who | None) -> list[dict[str, object]]:
             "href": url(request, ROOT + place.path),
             "name": place.name,
             "key": place.key,
+            "badge": request.app.state.badge.count if place.path == "/failed" else None,
             "current": path.startswith(ROOT + place.path) if place.path else path.rstrip("/") == ROOT,
         }
         for place in NAVIGATION
