@@ -31,14 +31,41 @@ def interpreter(version: str) -> Path | None:
 
 
 IMPORT_ALL = """
-import importlib, pkgutil, testigo
+import importlib, json, pkgutil, testigo
 ELSEWHERE = {"testigo.store.migrations.env", "testigo.testing.fixtures"}  # run inside Alembic, inside pytest
-ELSEWHERE |= {"testigo.demo.scan"}  # with the extra of evidence
-OF_AN_EXTRA = {"access", "contrib", "evidence", "scan", "web"}
+lacks = {}
 for module in pkgutil.walk_packages(testigo.__path__, "testigo.", onerror=lambda name: None):
-    if module.name not in ELSEWHERE and module.name.split(".")[1] not in OF_AN_EXTRA:
-        importlib.import_module(module.name)
+    if module.name not in ELSEWHERE:
+        try:
+            importlib.import_module(module.name)
+        except ModuleNotFoundError as error:
+            lacks[module.name] = error.name.partition(".")[0]
+print(json.dumps(lacks))
 """
+LACKS = {
+    "contrib.django": {"django"},
+    "contrib.fastapi": {"fastapi"},
+    "demo.scan": {"ijson"},
+    "evidence.analysers": {"ijson"},
+    "evidence.sarif": {"ijson"},
+    "evidence.sbom": {"cryptography", "cyclonedx", "ijson"},
+    "evidence.server": {"ijson"},
+    "evidence.streaming": {"ijson"},
+    "evidence.transport.artifacts": {"cryptography"},
+    "evidence.transport.pulling": {"cryptography"},
+    "scan.plan": {"ijson"},
+    "scan.publishing": {"cryptography"},
+    "web": {"fastapi", "h11", "httpx", "starlette", "uvicorn"},
+}
+"""What each part of testigo lacks where nothing but the wheel and its dependencies is; all else can be imported."""
+NEEDS = {
+    ("scan", "."): "evidence",
+    ("demo",): "evidence",
+    ("analyser", "serve"): "evidence",
+    ("serve",): "web",
+    ("demo", "engine"): "embedded",
+}
+"""The extra that each command asks for there."""
 
 pytestmark = pytest.mark.needs_package_index
 
@@ -77,11 +104,27 @@ def test_the_wheel_and_the_sdist_are_whole(tmp_path: Path) -> None:
 
 
 def test_the_wheel_works_with_nothing_but_its_dependencies(tmp_path: Path) -> None:
-    """In a clean environment without extras or tools, every module of the wheel can be imported."""
+    """In a clean environment without extras or tools a module lacks at most what an extra brings, and a command that
+    needs it says which."""
     wheel, _ = build(tmp_path)
     python = clean_environment(tmp_path, Path(sys.executable))
     run("pip", "install", "--quiet", "--python", python, wheel)
-    subprocess.run([python, "-I", "-c", IMPORT_ALL], check=True, cwd=tmp_path)
+    assert lacking(answer(tmp_path, python, "-I", "-c", IMPORT_ALL)) == LACKS
+    for command, extra in NEEDS.items():
+        ran = ask(tmp_path, python.with_name("testigo"), *command)
+        assert ran.returncode, command
+        assert f"pip install 'testigo[{extra}]'" in ran.stderr, command
+        assert "Traceback" not in ran.stderr, command
+
+
+def lacking(told: dict[str, str]) -> dict[str, set[str]]:
+    """What each part of testigo lacks, by what each module does; a module of no part stands for itself."""
+    found: dict[str, set[str]] = {}
+    for module, package in told.items():
+        name = module.removeprefix("testigo.")
+        part = next((part for part in LACKS if f"{name}.".startswith(f"{part}.")), name)
+        found.setdefault(part, set()).add(package)
+    return found
 
 
 @pytest.mark.parametrize("python", [version for version in SUPPORTED if interpreter(version)])
@@ -123,9 +166,15 @@ def clean_environment(directory: Path, interpreter: Path) -> Path:
 
 def answer(directory: Path, program: Path, *arguments: str) -> Any:
     """What a program answers in JSON, where nothing of this project is in sight."""
+    ran = ask(directory, program, *arguments)
+    assert ran.returncode == 0, ran.stderr
+    return json.loads(ran.stdout)
+
+
+def ask(directory: Path, program: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A program that has run, where nothing of this project is in sight."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "TESTIGO_"))}
-    done = subprocess.run([program, *arguments], cwd=directory, env=clean, check=True, capture_output=True)
-    return json.loads(done.stdout)
+    return subprocess.run([program, *arguments], cwd=directory, env=clean, check=False, capture_output=True, text=True)
 
 
 def run(*arguments: str | Path, **environment: str) -> None:

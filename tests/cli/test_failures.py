@@ -8,6 +8,8 @@ import pytest
 import typer
 
 from testigo import errors
+from testigo.cli import serve
+from testigo.cli.extras import EXTRAS
 from testigo.cli.failures import tell
 from testigo.cli.root import run
 from testigo.errors import AuthorityUnavailable, Error, Invalid
@@ -153,3 +155,32 @@ def _hasty() -> object:
     from testigo.settings import STORE
 
     return replace(STORE, tries=1)
+
+
+@pytest.mark.parametrize(("package", "extra"), EXTRAS.items())
+def test_what_an_extra_brings_is_told_with_it(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, package: str, extra: str
+) -> None:
+    """A command whose package is not here says what to install."""
+    _lacks(monkeypatch, f"{package}.part")
+    ran = cli("serve", "--json")
+    told = json.loads(ran.err)["error"]
+    assert (ran.status, told["code"]) == (2, "USAGE")
+    assert told["message"] == f"This needs {package}, which is not here: pip install 'testigo[{extra}]'."
+
+
+def test_what_no_extra_brings_stays_an_error(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module of the user's own, or one of ours, is no matter of what was installed."""
+    for name in ("orders", "testigo.web"):
+        _lacks(monkeypatch, name)
+        with pytest.raises(ModuleNotFoundError, match=name):
+            cli("serve")
+
+
+def _lacks(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
+    """Let `serve` ask for a module that is not here."""
+
+    def imports(*_given: object, **_named: object) -> None:
+        raise ModuleNotFoundError(f"No module named {module!r}", name=module)
+
+    monkeypatch.setattr(serve, "serve_here", imports)

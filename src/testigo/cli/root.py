@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from testigo.cli.call import Noun
+from testigo.cli.extras import lacking
 from testigo.cli.failures import INTERRUPTED, PIPE_CLOSED, abandon_stdout, tell, tell_misuse
 from testigo.errors import Error
 
@@ -133,6 +134,8 @@ def run(arguments: Sequence[str]) -> int:
         return tell(error, as_json=as_json)
     except typer.TyperException as error:
         return tell_misuse(error, as_json=as_json)
+    except ModuleNotFoundError as error:
+        return tell_misuse(lacking(error), as_json=as_json)
     except typer.Abort:
         return INTERRUPTED
     except BrokenPipeError:

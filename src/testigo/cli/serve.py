@@ -14,7 +14,6 @@ import typer
 from testigo.cli import call
 from testigo.cli.call import Call, command
 from testigo.cli.failures import Misuse
-from testigo.cli.loading import search_as_usual
 from testigo.cli.ordering import order_of
 from testigo.cli.worker import Level
 
@@ -81,14 +80,12 @@ def serve_here(
     Without a `port` it takes the usual one, or any that is free where somebody listens there. On an embedded
     database, and wherever it `lets_in`, it makes a link that logs in once.
     """
-    with _web_extra():
-        from testigo.web.__main__ import log_to_stderr
-        from testigo.web.serve import Server
-        from testigo.web.server import create
-        from testigo.web.several import Several
     from testigo.configuration import web_settings
+    from testigo.web.__main__ import log_to_stderr
+    from testigo.web.serve import Server
+    from testigo.web.server import create
+    from testigo.web.several import Several
 
-    search_as_usual()
     settings = web_settings()
     with entrance_at(host, port) as entrance, _running(here, place):
         log_to_stderr(log_level, as_json=here.json)
@@ -130,17 +127,6 @@ def _not_listening(host: str, port: int, error: OSError) -> str:
         case _:
             why = (error.strerror or str(error)).partition(" (while ")[0]  # Python adds the address once more
             return f"{host}:{port} cannot be listened at: {why}."
-
-
-@contextmanager
-def _web_extra() -> Iterator[None]:
-    """What serving needs beside the engine."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] == "testigo":
-            raise
-        raise Misuse(f"The panel needs {error.name}, which is not here: pip install 'testigo[web]'.") from error
 
 
 @contextmanager

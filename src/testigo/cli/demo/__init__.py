@@ -109,8 +109,9 @@ def demo(
 def _scan(here: Call, place: Place, files: list[Path], path: Path | None, *, stay: bool) -> bool:
     from testigo.cli.demo.further import called
     from testigo.cli.demo.scanned import answer, tell
-    from testigo.cli.scan import needing
     from testigo.cli.scan.screen import drawn
+    from testigo.demo.scan import LIBRARY, copied, play
+    from testigo.scan.plan import project_of
     from testigo.store.database import Database
 
     began_at = time.monotonic()
@@ -122,11 +123,7 @@ def _scan(here: Call, place: Place, files: list[Path], path: Path | None, *, sta
         with (
             tempfile.TemporaryDirectory(prefix="testigo-demo-") as scratch,
             _watched(here, draws) as audience,
-            needing(),
         ):
-            from testigo.demo.scan import LIBRARY, copied, play
-            from testigo.scan.plan import project_of
-
             audience.happens(0.0, _begins(database))
             with refusals_told():
                 database.migrate()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from testigo.scan.scope import Scope
     from testigo.store.database import Database
 
-__all__ = ["group", "needing"]
+__all__ = ["group"]
 
 group = call.group("scan", "")
 
@@ -95,10 +94,9 @@ def scan(
     Ctrl-C cancels the analysis.
     """
     began_at = time.monotonic()
-    with needing():
-        from testigo.cli.scan.words import answer, tell
-        from testigo.rules.evidence.gate import Verdict
-        from testigo.scan.scope import scope
+    from testigo.cli.scan.words import answer, tell
+    from testigo.rules.evidence.gate import Verdict
+    from testigo.scan.scope import scope
 
     found = scope(path)
     with leaving_in_order(), here.database() as database:
@@ -153,7 +151,7 @@ def _wanted(
     from testigo.evidence.transport import places
     from testigo.scan.plan import Wanted, every, project_of
 
-    apart = places.apart(here.place.url)
+    apart = places.apart()
     for report in (*sarif, *sbom):
         if not report.is_file():
             raise Misuse(f"There is no file {report}.")
@@ -189,7 +187,7 @@ def _scanned(here: Call, database: Database, found: Scope, wanted: Wanted, *, se
     from testigo.scan.crew import Crew
     from testigo.scan.plan import plan
 
-    new = plan(found, wanted, apart=places.apart(here.place.url))
+    new = plan(found, wanted, apart=places.apart())
     with nullcontext() if served else Crew(here.place.url, here.place.schema, wanted.queue) as crew:
         if crew is not None:
             crew.start()
@@ -215,14 +213,3 @@ def _followed(here: Call, database: Database, new: NewAnalysis, crew: object) ->
         if cancelled(database, new.id, reason=why, action=here.action()):
             here.note(f"The analysis {new.id} is cancelled.")
         raise
-
-
-@contextmanager
-def needing() -> Iterator[None]:
-    """What a scan needs beside the engine."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] == "testigo":
-            raise
-        raise Misuse(f"A scan needs {error.name}, which is not here: pip install 'testigo[evidence]'.") from error
