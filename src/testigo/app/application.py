@@ -28,7 +28,7 @@ __all__ = ["App"]
 class App:
     """A named set of handlers, and the way to submit their jobs.
 
-    `name` is the client of its submissions: a key is unique within it (spec D-01). `url` is
+    `name` is the client of its submissions: a key is unique within it and the kind (spec D-01). `url` is
     `postgresql://…` or `embedded:DIR`, `schema` the installation's; without them the environment, the
     nearest `testigo.toml` or `pyproject.toml`, and the default are asked, once the App first connects.
     Raises `Invalid` for a name that cannot be.

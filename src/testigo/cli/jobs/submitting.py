@@ -42,11 +42,11 @@ def submit(
     ] = "default",
     key: Annotated[
         str | None,
-        typer.Option("--key", metavar="KEY", help="Submitted again under the same key, it is still one job."),
+        typer.Option("--key", metavar="KEY", help="The same kind submitted again under the same key is still one job."),
     ] = None,
     client: Annotated[
         str,
-        typer.Option("--client", metavar="NAME", help="On whose behalf, as an App's name: keys are unique within it."),
+        typer.Option("--client", metavar="NAME", help="On whose behalf, as an App's name: it has keys of its own."),
     ] = "default",
     run_at: Annotated[str | None, typer.Option("--run-at", metavar="TIME", help="Not before this time.")] = None,
     start_by: Annotated[str | None, typer.Option("--start-by", metavar="TIME", help="Not begun after it.")] = None,
