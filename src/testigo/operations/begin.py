@@ -100,16 +100,17 @@ _FROZEN = Statement(
 def preview(c: Connection, verb: Verb, selection: Selection) -> Preview:
     """What an operation would be for: the jobs that qualify for the verb now. Nothing is changed.
 
+    Counted are those among the newest `LIMITS.walk_rows` jobs, for somebody waits for it; `begin` looks at more.
     Without states, a retry and a forget are for what has failed for good and has no successor; a retry is for nothing
     that has one, whatever states are asked for. Raises `Invalid` for states in which no job is fit for the verb.
     """
     fields.member(verb, Verb, field="verb")
     wanted = narrowed(verb, selection)
-    walk = LIMITS.operation_walk_rows
+    walk = LIMITS.walk_rows
     row = _COUNT[source_of(c, wanted, walk)].rows(c, **_asked(verb, wanted), walk=walk)[0]
     sample = jobs(c, Filter(ids=tuple(map(JobId, row.sample))), limit=_SAMPLE).items if row.sample else ()
-    most = LIMITS.operation_jobs_max
-    return Preview(Count(min(row.n, most), row.n > most), sample, complete=(row.walked or 0) < walk)
+    complete = (row.walked or 0) < walk
+    return Preview(Count(row.n, not complete), sample, complete)
 
 
 def begin(

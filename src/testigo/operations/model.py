@@ -81,8 +81,8 @@ class Selection:
 class Preview:
     """What an operation would be for: how many jobs that qualify now, and the newest of them.
 
-    `complete` is False where the selection looked at as many jobs as it may: there may be older ones, which
-    the operation would leave out as well.
+    `complete` is False where as many jobs were looked at as a preview may: the operation itself looks at
+    `LIMITS.operation_walk_rows`, and may be for more than were counted.
     """
 
     count: Count
@@ -127,7 +127,8 @@ class Item:
 
     `revision` is the job's when the selection was frozen. `state` is where it stood once it was done, or
     when it was refused with `code` and `message`; None of one that was gone. `successor` is the job that
-    a retry made.
+    a retry made. `now` is where that one stands when it is asked for, or the job itself without one; None of one
+    that is gone.
     """
 
     n: int
@@ -138,6 +139,7 @@ class Item:
     code: str | None
     message: str | None
     successor: JobId | None
+    now: State | None
 
 
 class Advanced(NamedTuple):

@@ -35,13 +35,19 @@ _OPERATIONS = Statement(
 
 _ITEMS = Statement(
     """
-    SELECT n, CAST(job_id AS text) AS job_id, revision, outcome, CAST(state AS text) AS state, code, message,
-           CAST(successor_id AS text) AS successor
-    FROM testigo.operation_item
-    WHERE operation_id = CAST(:id AS uuid) AND n > :after
-      AND (CAST(:outcome AS text) IS NULL OR outcome = :outcome)
-    ORDER BY n
-    LIMIT :limit + 1
+    SELECT i.n, CAST(i.job_id AS text) AS job_id, i.revision, i.outcome, CAST(i.state AS text) AS state, i.code,
+           i.message, CAST(i.successor_id AS text) AS successor, CAST(j.state AS text) AS now
+    FROM (SELECT *
+          FROM testigo.operation_item
+          WHERE operation_id = CAST(:id AS uuid) AND n > :after
+            AND (CAST(:outcome AS text) IS NULL OR outcome = :outcome)
+          ORDER BY n
+          LIMIT :limit + 1) AS i
+         LEFT JOIN LATERAL (SELECT j.state
+                            FROM testigo.job j
+                            WHERE j.id = coalesce(i.successor_id, i.job_id)
+                            OFFSET 0) AS j ON true
+    ORDER BY i.n
     """
 )
 
@@ -131,6 +137,7 @@ def _item(row: Row[Any]) -> Item:
         code=row.code,
         message=row.message,
         successor=None if row.successor is None else JobId(row.successor),
+        now=None if row.now is None else State(row.now),
     )
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+
+import pytest
 
 from testigo.access.roles import RIGHTS, Right, Role
 from testigo.authority.actions import Action, JobId, new_id
 from testigo.authority.submissions import NewJob
 from testigo.operations import OperationId, Selection, Verb, begin
+from testigo.settings import LIMITS
 from testigo.web.panel.verbs import ACTS
 from tests.web.conftest import Site
 from tests.web.panel.paper import paper, press
@@ -67,6 +72,35 @@ def test_each_job_has_its_outcome(site: Site) -> None:
     assert len(done) == 2
     alone = paper(browser.get(page, params={"outcome": "done"}))
     assert all(job in alone.html for job in done)
+
+
+def test_more_jobs_than_a_preview_looks_at_are_told_and_meant(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever confirms is told that those are meant as well which were too many to count for a page."""
+    jobs = site.world.submit(*[NewJob(kind="work", queue="mail") for _ in range(3)])
+    site.world.submit(*[NewJob(kind="work", queue="other") for _ in range(2)])
+    monkeypatch.setattr(sys.modules["testigo.operations.begin"], "LIMITS", replace(LIMITS, walk_rows=2))
+    browser = plain_browser(site, Role.OPERATOR)
+    choices = paper(browser.get("/horizon/operations/choose", params={"q": "after:any queue:mail"}))
+    asked = paper(browser.get(choices.link("Cancel 0+ jobs")))
+    assert "Older jobs that match are counted when it begins, and are meant as well." in asked.text
+    answer = press(browser, asked.form("/operations/cancel"), reason="wrong list")
+    follow(site, answer.headers["location"], "3 done, 0 refused, 0 waiting, of 3.")
+    assert {site.world.state(job) for job in jobs} == {"cancelled"}
+
+
+def test_a_retry_tells_what_became_of_the_new_job(site: Site) -> None:
+    """Not that the old one failed, which is why it was done again: from its page one sees that it succeeded."""
+    jobs = failed(site.world, 2)
+    browser = plain_browser(site, Role.OPERATOR)
+    asked = paper(browser.get("/horizon/operations/retry/confirm", params=[("id", job) for job in jobs]))
+    page = press(browser, asked.form("/operations/retry"), reason="it is back").headers["location"]
+    follow(site, page, "2 done, 0 refused, 0 waiting, of 2.")
+    worker = site.world.worker()
+    for _ in jobs:
+        worker.succeed(worker.take())
+    items = paper(browser.get(page)).text.partition("What became of each job")[2]
+    assert items.count("succeeded") == len(jobs)
+    assert "permanent failure" not in items
 
 
 def test_what_does_not_qualify_is_left_out_and_said_so(site: Site) -> None:

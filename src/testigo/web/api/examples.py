@@ -343,6 +343,7 @@ ITEM: dict[str, Any] = {
     "code": None,
     "message": None,
     "successor": OTHER_ID,
+    "now": "ready",
 }
 
 DURATIONS: dict[str, Any] = {"p50": 0.4, "p95": 3.2, "p99": 5.0}

@@ -87,7 +87,7 @@ class PreviewShape(Shape):
     count: CountShape
     sample: tuple[JobSummaryShape, ...]
     complete: bool
-    """False where there may be older jobs, which the operation would leave out as well."""
+    """False where there are more jobs than a preview looks at: the operation may be for more than were counted."""
 
 
 class OperationShape(Shape):
@@ -127,6 +127,8 @@ class ItemShape(Shape):
     message: str | None
     successor: str | None
     """The job that a retry made."""
+    now: State | None
+    """Where that one stands now, or the job itself without one; null of one that is gone."""
 
 
 class Stopping(Shape):

@@ -38,6 +38,7 @@ from testigo.operations import (
     stop,
 )
 from testigo.rules import fields
+from testigo.rules.states import TERMINAL
 from testigo.web.door import AtDoor, order
 from testigo.web.panel.actions import checked_reason
 from testigo.web.panel.jobs import search
@@ -113,7 +114,7 @@ async def operation_page(
         "operation.html",
         title=words(request)(act.many, n=one.total).rstrip("?"),
         who=who,
-        topics=["operations"] if one.state is OperationState.RUNNING else [],
+        topics=["operations"] * (one.state is OperationState.RUNNING) + ["jobs"] * _goes_on(found),
         operation=one,
         act=act,
         found=found,
@@ -192,7 +193,7 @@ async def _confirm(
     found = await door.read(_preview, verb, selection)
     return render(
         request,
-        "confirm.html" if found.count.n else "nothing.html",
+        "confirm.html" if found.count.n or found.count.more else "nothing.html",
         title=t(act.many, n=found.count),
         who=who,
         status=200 if error is None else error.http_status,
@@ -227,7 +228,7 @@ def _selection(meant: Meant, who: Who) -> tuple[Selection, Query | None]:
 def _rest(found: Preview, chosen: int, t: Words) -> str | None:
     """What the sample does not show: how many more there are, and what is left out."""
     if not found.complete:
-        return t("There may be older jobs that match: they are not looked at, and left out.")
+        return t("Older jobs that match are counted when it begins, and are meant as well.")
     if chosen > found.count.n:
         left_out = chosen - found.count.n
         return t("{n} chosen job does not qualify, and is left out. | {n} chosen jobs do not qualify, and are left "
@@ -248,6 +249,11 @@ def _preview(c: Connection, verb: Verb, selection: Selection) -> Preview:
         if error.field != "states":
             raise
         return Preview(Count(0), (), complete=True)
+
+
+def _goes_on(found: Page[Item]) -> bool:
+    """Whether the state of a job that is shown may yet be another."""
+    return any(item.now is not None and item.now not in TERMINAL for item in found.items)
 
 
 def _look(
