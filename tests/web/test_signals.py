@@ -18,9 +18,12 @@ from testigo.access.secret import Secret
 from testigo.access.tokens import revoke_token
 from testigo.access.users import disable_user, set_role
 from testigo.authority.pause import Scope, pause
+from testigo.evidence.review import decide
 from testigo.journal.events import Event
+from testigo.rules.evidence.review import Decision
 from testigo.settings import Web
 from testigo.web.signals.recent import Recent
+from tests.evidence.store.kit import found, going, listed, published
 from tests.web.conftest import Site, served
 from tests.web.listening import listened
 from tests.wire import wire
@@ -119,6 +122,20 @@ def test_a_topic_tells_of_its_own_and_of_nothing_else(quick: Site) -> None:
         assert "queue:other" not in seen
 
 
+def test_whoever_looks_at_evidence_is_told_of_decisions(quick: Site) -> None:
+    """Which are no events of jobs: a viewer, who may not see the audit, hears of them as well."""
+    first, second = published(quick.world, found("a")), published(quick.world, found("b"))
+    (view,) = listed(quick.world, first).values()
+    asked = {"topics": ["analyses", f"analysis:{first}", f"analysis:{second}"]}
+    with listened(quick.as_(Role.VIEWER), SIGNALS, params=asked) as stream:
+        assert set(stream.event().json) == set(asked["topics"])
+        decision = Decision.FALSE_POSITIVE
+        quick.db.run(decide, view.id, decision, expected_revision=1, reason="seen", action=quick.world.action())
+        assert set(stream.event().json) == {"analyses", f"analysis:{first}"}
+        going(quick.world)
+        assert set(stream.event().json) == {"analyses"}
+
+
 def test_whoever_comes_back_is_told_once_what_they_missed(quick: Site) -> None:
     """By the id of the last signal that they had; of nothing, if they missed nothing."""
     viewer, asked = quick.as_(Role.VIEWER), {"topics": ["jobs", "queue:q", "pauses"]}
@@ -153,7 +170,16 @@ def test_an_id_of_another_stream_counts_as_none(quick: Site, last: str) -> None:
 
 @pytest.mark.parametrize(
     "topics",
-    [[], ["nothing"], ["queue:"], ["job:x"], ["job:' OR 1=1"], ["jobs:"], [f"queue:q{n}" for n in range(21)]],
+    [
+        [],
+        ["nothing"],
+        ["queue:"],
+        ["job:x"],
+        ["job:' OR 1=1"],
+        ["analysis:x"],
+        ["jobs:"],
+        [f"queue:q{n}" for n in range(21)],
+    ],
 )
 def test_what_is_no_topic_is_refused(site: Site, topics: list[str]) -> None:
     """In words, and not by a stream that never tells anything."""

@@ -8,6 +8,8 @@
     beats             signs of life of sessions: in a busy installation there is one every second
     operations        bulk operations that began, went on or ended
     audit             what was written down
+    analyses          analyses that began, ended, or were judged anew, of the newest thousand
+    analysis:ID       this analysis: whatever was decided about it or its findings
 
 All of it is read in one statement, of which a part that nobody asks for costs nothing.
 """
@@ -33,7 +35,7 @@ __all__ = ["TOPICS_MAX", "Looked", "check_topics", "look"]
 TOPICS_MAX = 20
 """Topics of one page."""
 
-_PLAIN = frozenset({"jobs", "pauses", "workers", "beats", "operations", "audit"})
+_PLAIN = frozenset({"jobs", "pauses", "workers", "beats", "operations", "audit", "analyses"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,19 @@ _LOOK = Statement(
     FROM testigo.audit_head
     WHERE 'audit' = ANY(CAST(:topics AS text[]))
     UNION ALL
+    SELECT 'topic', 'analyses', count(*) || '.' || coalesce(sum(revision), 0) || '.' || coalesce(max(n), 0),
+           NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    FROM (SELECT a.revision, a.n
+          FROM testigo.analysis a
+          WHERE 'analyses' = ANY(CAST(:topics AS text[]))
+          ORDER BY a.id DESC
+          LIMIT :limit) AS newest
+    UNION ALL
+    SELECT 'topic', 'analysis:' || id, CAST(revision AS text),
+           NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    FROM testigo.analysis
+    WHERE id = ANY(CAST(:analyses AS uuid[]))
+    UNION ALL
     (SELECT 'beat', CAST(id AS text), CAST(beat AS text),
             NULL, state, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
      FROM testigo.session
@@ -119,10 +134,10 @@ def check_topics(topics: Sequence[str]) -> tuple[str, ...]:
         scope, colon, name = topic.partition(":")
         if colon and scope == "queue":
             fields.name(name, field="topics")
-        elif colon and scope == "job":
+        elif colon and scope in ("job", "analysis"):
             fields.must_be_id(name, field="topics")
         elif topic not in _PLAIN:
-            limit = f"{', '.join(sorted(_PLAIN))}, queue:NAME, job:ID"
+            limit = f"{', '.join(sorted(_PLAIN))}, queue:NAME, job:ID, analysis:ID"
             raise Invalid("There is no such topic.", field="topics", limit=limit)
     return asked
 
@@ -137,6 +152,7 @@ def look(c: Connection, topics: Collection[str], cursors: Mapping[str, int]) -> 
         topics=sorted(topics),
         queues=_named("queue:", topics),
         jobs=_named("job:", topics),
+        analyses=_named("analysis:", topics),
         limit=LIMITS.page_max,
         bytes=LIMITS.page_bytes_max,
         sessions=LIMITS.page_max,
