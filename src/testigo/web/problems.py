@@ -23,9 +23,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from testigo.errors import Broken, Busy, Error, Invalid, TooManyRequests, Unauthenticated
 from testigo.rules.text import tidy
 from testigo.web.panel.pages import here, render
+from testigo.web.panel.refusals import MEANINGS, UNEXPECTED, meaning
 from testigo.web.security.place import path_of
 
-__all__ = ["MEDIA_TYPE", "Failures", "Problem", "add_handlers", "answer", "problem_of"]
+__all__ = ["HTTP_TOLD", "MEDIA_TYPE", "REMEDIES", "Failures", "Problem", "add_handlers", "answer", "problem_of"]
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -34,6 +35,16 @@ _log = logging.getLogger("testigo.web")
 _TYPES = "urn:testigo:error:"
 _RETRY_AFTER_SECONDS = 2
 _UNEXPECTED_REMEDY = "Tell whoever runs this installation the request's id: the log has the rest."
+_CORRECT = "Correct the request."
+HTTP_TOLD = {
+    404: ("NOT_FOUND", "There is nothing at this address.", "Check the address."),
+    405: ("METHOD_NOT_ALLOWED", "This address does not take that method.", "Use one of those that Allow names."),
+}
+"""The code, the detail and the remedy of what the framework refuses by itself."""
+_BROKEN_REMEDY = "Whoever runs this installation finds in its log what to do."
+
+REMEDIES = (_CORRECT, _UNEXPECTED_REMEDY, _BROKEN_REMEDY)
+"""Those that no error of the tree has."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -48,6 +59,8 @@ class Problem:
     limit: str | None = None
     facts: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    meaning: str = MEANINGS[Invalid]
+    """The same without its facts, for pages in another language than the detail's."""
 
     @property
     def title(self) -> str:
@@ -81,8 +94,7 @@ def problem_of(error: Exception) -> Problem:
     """What is told of this error."""
     match error:
         case Broken():
-            remedy = "Whoever runs this installation finds in its log what to do."
-            return Problem(error.http_status, error.code, "The installation needs a hand.", remedy)
+            return Problem(error.http_status, error.code, meaning(error), _BROKEN_REMEDY)
         case Error():
             return Problem(
                 error.http_status,
@@ -93,13 +105,14 @@ def problem_of(error: Exception) -> Problem:
                 error.limit,
                 error.facts,
                 _headers(error),
+                meaning(error),
             )
         case RequestValidationError():
             return _invalid(error)
         case HTTPException():
             return _http(error)
         case _:
-            return Problem(500, "UNEXPECTED", "Something went wrong that should not.", _UNEXPECTED_REMEDY)
+            return Problem(500, "UNEXPECTED", UNEXPECTED, _UNEXPECTED_REMEDY)
 
 
 class Failures:
@@ -177,9 +190,5 @@ def _invalid(error: RequestValidationError) -> Problem:
 def _http(error: HTTPException) -> Problem:
     """What the framework refuses by itself."""
     phrase = HTTPStatus(error.status_code).phrase
-    told = {
-        404: ("NOT_FOUND", "There is nothing at this address.", "Check the address."),
-        405: ("METHOD_NOT_ALLOWED", "This address does not take that method.", "Use one of those that Allow names."),
-    }
-    code, detail, remedy = told.get(error.status_code, ("REFUSED", f"{phrase}.", "Correct the request."))
+    code, detail, remedy = HTTP_TOLD.get(error.status_code, ("REFUSED", f"{phrase}.", _CORRECT))
     return Problem(error.status_code, code, detail, remedy, headers=error.headers or {})

@@ -10,8 +10,10 @@ from pathlib import Path
 
 from jinja2 import Environment, nodes
 
+from testigo import errors
 from testigo.access.audit import Result
 from testigo.access.roles import Right, Role
+from testigo.errors import Busy, Conflict, Denied, Error, Invalid, Missing
 from testigo.evidence.model import AnalysisState
 from testigo.operations import OperationState, Outcome
 from testigo.rules.decide import Policy
@@ -24,10 +26,15 @@ from testigo.rules.transitions import EventType
 from testigo.web import panel
 from testigo.web.panel.documents import NAMES
 from testigo.web.panel.icons import STATES
+from testigo.web.problems import HTTP_TOLD, REMEDIES
 
 __all__ = ["PANEL", "sentences"]
 
 PANEL = Path(panel.__file__).parent
+WEB = PANEL.parent
+
+_REFUSING = ("panel", "security", "../access")
+"""What refuses the requests of pages."""
 
 _WORDED = re.compile(r"[^<>\n]*[A-Za-z] [^<>\n]*|[A-Z][a-z]+")
 """What a table of a module says: several words, or one that begins as a sentence does."""
@@ -48,7 +55,7 @@ _OTHER_PHRASES = (
 
 def sentences() -> frozenset[str]:
     """All of them, in English."""
-    return frozenset({*_of_templates(), *_of_modules(), *_of_closed_sets()})
+    return frozenset({*_of_templates(), *_of_modules(), *_of_closed_sets(), *_of_refusals()})
 
 
 def _of_templates() -> Iterator[str]:
@@ -95,6 +102,36 @@ def _texts(statement: ast.AST) -> Iterable[str]:
         for node in ast.walk(statement)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in keys
     )
+
+
+def _of_refusals() -> Iterator[str]:
+    """What pages refuse with: the remedies of the tree of errors, and what is said where a request is refused."""
+    for family in (Invalid, Conflict, Missing, Denied, Busy):
+        yield from (kind.remedy for kind in _tree(family))
+    yield from REMEDIES
+    for _, detail, remedy in HTTP_TOLD.values():
+        yield from (detail, remedy)
+    for file in (file for place in _REFUSING for file in (WEB / place).rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.Call):
+                yield from _of_refusal(node)
+
+
+def _of_refusal(call: ast.Call) -> Iterator[str]:
+    """An error's message and its remedy, where they hold no facts."""
+    said = [each.value for each in call.keywords if each.arg == "remedy"]
+    if ast.unparse(call.func) in {kind.__name__ for kind in _tree(Error)}:
+        said += call.args[:1]
+    yield from (
+        each.value for each in said if isinstance(each, ast.Constant) and isinstance(each.value, str) and each.value
+    )
+
+
+def _tree(kind: type[Error]) -> Iterator[type[Error]]:
+    if kind.__module__ == errors.__name__:
+        yield kind
+    for below in kind.__subclasses__():
+        yield from _tree(below)
 
 
 def _of_closed_sets() -> Iterator[str]:

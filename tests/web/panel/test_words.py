@@ -8,8 +8,11 @@ import re
 import pytest
 from markupsafe import Markup
 
+from testigo.access.roles import Role
+from testigo.authority.actions import new_id
 from testigo.authority.read.pages import Count
 from testigo.web.panel.words import LANGUAGES, chosen_language, words_in
+from tests.web.conftest import Site
 from tests.web.panel.sentences import PANEL, sentences
 
 OTHERS = sorted(set(LANGUAGES) - {"en"})
@@ -87,3 +90,21 @@ def test_the_language_is_the_chosen_one_or_the_first_that_the_browser_knows(
 ) -> None:
     """A header of any form is read as far as it says something."""
     assert chosen_language(by_hand, accepted) == language
+
+
+def test_a_refusal_is_said_in_the_language_of_whoever_is_refused(site: Site) -> None:
+    """What it means, and what to do; its own words, where they hold facts, stand below as what they are."""
+    viewer = site.as_(Role.VIEWER)
+    viewer.headers["Accept-Language"] = "es"
+    refused = {
+        "/horizon/nowhere": ("No hay nada en esta dirección.", "Comprueba la dirección."),
+        "/horizon/audit": ("Tu rol no puede hacer esto. No se hizo nada.", "Pide a un administrador un rol"),
+        f"/horizon/jobs/{new_id()}": ("No existe, o ya no.", "Comprueba el identificador"),
+        "/horizon/failed?since=x": ("Eso no es un periodo de esta página.", "Corrige el campo que se nombra"),
+        "/horizon/jobs?q=%22": ("Cierra las comillas",),
+    }
+    for path, said in refused.items():
+        text = viewer.get(path).text
+        assert [each for each in said if each not in text] == [], (path, text)
+    assert 'lang="en">The role viewer has no right' in viewer.get("/horizon/audit").text
+    assert 'lang="en"' not in viewer.get("/horizon/nowhere").text

@@ -53,6 +53,10 @@ class Words:
             return escape(said).format(**shown)
         return said.format(**shown)
 
+    def knows(self, sentence: str) -> bool:
+        """Whether it can be said in this language."""
+        return self.language == "en" or sentence in self._sentences
+
     def number(self, value: Count | float | None, digits: int = 0) -> str:
         """A number as the panel writes it: 1 904, 10 000+, 0.8 (0,8 in Spanish), a dash for none."""
         if value is None:
