@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from bench.harness import KIND, Row, Worker, installation, rate
+from bench.harness import KIND, OUTPUT, Row, Worker, installation, rate
 from testigo.authority.actions import Action, new_id
 from testigo.authority.admit import admit
+from testigo.authority.deferred import settle_deferred
+from testigo.authority.settle import Settlement, settle
 from testigo.authority.start import Held
 from testigo.authority.submissions import NewJob
 from testigo.evidence.analyses import begin_analysis
@@ -20,9 +22,10 @@ from testigo.rules.evidence.finding import Finding, FingerprintBy
 from testigo.rules.evidence.review import Decision
 from testigo.rules.evidence.severity import SEVERITIES, Level
 from testigo.rules.identity import content_digest
+from testigo.rules.outcomes import Succeed
 from testigo.store.database import Database
 
-__all__ = ["ROWS"]
+__all__ = ["ROWS", "publish_one"]
 
 QUEUE = "scans"
 PAGE = 1_000
@@ -31,7 +34,7 @@ PAGE = 1_000
 def publish_findings(url: str, scale: float) -> Iterator[Row]:
     """A first analysis, the same once more against the first as its baseline, and decisions in the second."""
     count = int(100_000 * scale)
-    pages = [[_finding(n) for n in range(at, min(count, at + PAGE))] for at in range(0, count, PAGE)]
+    pages = _pages(count)
     with installation(url) as db:
         begun: AnalysisId | None = None
         for name in ("the first analysis of a project", "the same again, against a baseline"):
@@ -58,14 +61,31 @@ def publish_findings(url: str, scale: float) -> Iterator[Row]:
         yield Row("decide, one by one", rate(decisions, decide_each), "decisions/s")
 
 
+def publish_one(db: Database, count: int) -> AnalysisId:
+    """An analysis of so many findings, for those who measure how it is read."""
+    begun, owner = _begun(db, None)
+    db.run(publish, begun, [_result(_pages(count))], owner=owner, action=Action("bench"))
+    return begun
+
+
+def _pages(count: int) -> list[list[Finding]]:
+    return [[_finding(n) for n in range(at, min(count, at + PAGE))] for at in range(0, count, PAGE)]
+
+
 def _begun(db: Database, baseline: AnalysisId | None) -> tuple[AnalysisId, Owner]:
-    """An analysis, and a run that may publish: here that of its part's job."""
+    """An analysis whose part has ended, and the run that may publish it."""
     part = NewPart("ruff", NewJob(KIND, queue=QUEUE), files=100)
     last = NewJob(KIND, queue=QUEUE, parents=(part.job.id,))
     new = NewAnalysis("bench", "bench", ("ruff",), (part,), last, baseline=baseline)
     db.run(begin_analysis, new, action=Action("bench"))
-    db.run(admit)
     worker = Worker(db, QUEUE, 1)
+    db.run(admit)
+    (lease,) = worker.claim().leases
+    ended = Settlement(lease, Succeed(OUTPUT))
+    action = worker.action()
+    if db.run(settle, [ended], action=action).deferred:
+        db.run(settle_deferred, [(0, ended)], action=action)
+    db.run(admit)
     (lease,) = worker.claim().leases
     return new.id, Owner(Held(lease.job_id, lease.lease_id, lease.epoch), worker.session.id)
 

@@ -15,6 +15,7 @@ import psycopg
 from sqlalchemy import make_url
 
 from bench.harness import Row, installation, vacuum
+from bench.pages import over_http
 from testigo.authority.actions import JobId
 from testigo.authority.read import Filter, causes, job, jobs, lineage, queues, sessions, states
 from testigo.authority.read.kinds import kinds
@@ -91,12 +92,21 @@ _REST = (
     SELECT name, greatest(0, head - 10000) FROM testigo.stream
     """,
     """
+    INSERT INTO testigo.audit (n, at, actor, role, via, credential, what, objects, reason, result, action, asked_at,
+                               digest, chain)
+    SELECT n, now() - interval '30 days' + n * interval '20 s', 'user:ana', 'operator', 'login', '', 'jobs.cancel',
+           ARRAY['job:' || n], 'a reason of an ordinary length', 'done', 'action-' || n, now(), md5(CAST(n AS text)),
+           md5(CAST(n AS text))
+    FROM generate_series(1, 100000) AS n
+    """,
+    "UPDATE testigo.audit_head SET n = 100000, at = now()",
+    """
     INSERT INTO testigo.session (id, agent, epoch, term_seconds, exclusive)
     SELECT CAST(md5(CAST(n AS text)) AS uuid), 'host-a/' || n, 1, 15, false FROM generate_series(0, 15) AS n
     """,
     """
     INSERT INTO testigo.session_profile (session_id, queues, kinds, host, processes, opened_at)
-    SELECT id, ARRAY['queue-0', 'queue-1'], ARRAY['kind-0', 'kind-1'], '{}', '[]', now() FROM testigo.session
+    SELECT id, ARRAY['queue-0', 'queue-1'], ARRAY['kind-0', 'kind-1'], 'host-a', '{}', now() FROM testigo.session
     """,
     """
     INSERT INTO testigo.statistic (step_seconds, scope, at, name, measure, bucket, n)
@@ -117,7 +127,7 @@ _REST = (
 
 
 def panel_readings(url: str, scale: float) -> Iterator[Row]:
-    """Every reading of a page or a list, the median of fifteen."""
+    """Every reading of a page or a list, the median of fifteen; and every page and list over HTTP."""
     with installation(url) as db:
         count = int(JOBS * scale)
         started = time.perf_counter()
@@ -126,6 +136,7 @@ def panel_readings(url: str, scale: float) -> Iterator[Row]:
         for name, reading in _readings(db, newest):
             yield Row(name, _milliseconds(reading), "ms", GOAL_MS, lower_is_better=True)
         yield Row("roll_up, 5,000 events", _milliseconds(lambda: db.run(roll_up)), "ms")
+        yield from over_http(db, scale)
 
 
 def _fill(db: Database, count: int) -> JobId:
