@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from testigo.evidence.analysers.apart import install
+from testigo.evidence.server.installing import install
 from testigo.store.database import Database
 from testigo.store.schema import migrate
 from tests.machine import NEEDS, deselect_unmet, in_ci, unmet

@@ -26,7 +26,7 @@ def test_it_says_where_it_is_and_stops_with_all_that_it_had(tmp_path: Path, numb
         assert it.said["address"].startswith("http://127.0.0.1:")
         assert set(it.said) == {"address", "spool", "in_memory", "network"}
         it.client.ask(it.request())
-        await_that(lambda: running(tmp_path / "data"), "the program")
+        await_that(lambda: running(tmp_path / "apart"), "the program")
         it.process.send_signal(number)
         assert it.process.wait(PATIENCE_SECONDS) == 0
         await_that(lambda: not running(tmp_path), "the end of everybody")
@@ -83,10 +83,23 @@ def test_a_token_that_can_be_guessed_is_refused(cli: Cli, monkeypatch: pytest.Mo
 
 def test_what_cannot_be_installed_is_not_there(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even half of it."""
-    monkeypatch.setenv("TESTIGO_URL", f"embedded:{tmp_path}")
+    monkeypatch.setenv(places.APART_VARIABLE, str(tmp_path / "apart"))
     monkeypatch.setitem(os.environ, "PIP_NO_INDEX", "1")
     assert cli("analyser", "install", "semgrep").status == 15
-    assert list((tmp_path / "analysers").iterdir()) == []
+    assert list((tmp_path / "apart").iterdir()) == []
+
+
+def test_a_tree_brings_no_analyser(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Programs are the user's own, or lie where a variable says: never in the folder that a command runs in."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(places.APART_VARIABLE, raising=False)
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    monkeypatch.setenv("HOME", "/home/ana")
+    assert places.apart() == Path("/home/ana/.local/share/testigo/analysers")
+    monkeypatch.setenv("XDG_DATA_HOME", "/data")
+    assert places.apart() == Path("/data/testigo/analysers")
+    monkeypatch.setenv(places.APART_VARIABLE, "/opt/analysers")
+    assert places.apart() == Path("/opt/analysers")
 
 
 def test_help_lists_what_it_can_do(cli: Cli) -> None:

@@ -119,7 +119,7 @@ def serve(
         run_seconds=run_seconds,
         run_bytes=run_capacity * MIB,
         keep_seconds=keep_seconds,
-        apart=places.apart(url),
+        apart=places.apart(),
         keys=places.keys(url),
         roots=tuple(_folder(each) for each in root or ()),
     )
@@ -142,7 +142,7 @@ def install(
     from testigo.evidence.server.installing import install as install_apart
     from testigo.evidence.transport import places
 
-    version = install_apart(name, places.apart(here.place.url))
+    version = install_apart(name, places.apart())
     here.answer(Installed(name, version)._asdict(), lambda: print(f"{name} {version} is installed."))
 
 

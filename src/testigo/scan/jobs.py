@@ -10,7 +10,7 @@ import os
 from dataclasses import dataclass
 
 from testigo.app import App
-from testigo.errors import Busy, Missing, StoragePressure
+from testigo.errors import Busy, Invalid, Missing, StoragePressure
 from testigo.evidence.transport import places
 from testigo.evidence.transport.client import WAIT_SECONDS_MAX, AnalyserClient
 from testigo.evidence.transport.manifest import Manifest
@@ -63,7 +63,8 @@ def analyse(
 ) -> Analysed | Degraded[Analysed | None] | None:
     """Have one analyser look at files of a tree, and wait until its result is sealed.
 
-    A server that cannot be asked to the last is a limitation: the part is missing, and what others found is published.
+    A server that cannot be asked to the last, or does not look there, is a limitation: the part is missing, and what
+    others found is published.
     """
     request = Request(analyser, root, tuple(files), options)
     try:
@@ -71,8 +72,8 @@ def analyse(
             return _sealed(ctx, client, request)
     except StoragePressure as error:
         raise RetryAfter(ROOM_SECONDS, error.message) from error
-    except (Busy, Missing) as error:
-        if ctx.failures + 1 < ATTEMPTS:
+    except (Busy, Invalid, Missing) as error:
+        if ctx.failures + 1 < ATTEMPTS and not isinstance(error, Invalid):
             raise
         return Degraded(None, limitations=[f"not analysed: {error.code}"])
 

@@ -122,6 +122,19 @@ def test_versions_are_known_and_what_is_missing_is_said(tmp_path: Path) -> None:
         analyser("lint", apart=tmp_path)
 
 
+@pytest.mark.needs_package_index
+def test_semgrep_runs_from_its_own_environment(tmp_path: Path, semgrep: Path) -> None:
+    """Installed apart, it finds what our rules describe, in folders that it leaves out by itself, too."""
+    source = named("semgrep", semgrep)
+    assert source.version()
+    root = tree(tmp_path / "tree", {"a.py": UNSAFE, "tests/t.py": UNSAFE})
+    found = findings(readings(source, task(root, tmp_path / "work")))
+    assert {(each.path, each.rule) for each in found} == {
+        ("a.py", "python.shell-of-a-variable"),
+        ("tests/t.py", "python.shell-of-a-variable"),
+    }
+
+
 def test_links_are_not_followed_for_lines(tmp_path: Path) -> None:
     """A file exchanged for a link after it was analysed shows nothing of what the link leads to (spec D-15)."""
     root = tree(tmp_path / "tree", {"a.py": UNSAFE})

@@ -43,11 +43,13 @@ def spawned(folder: Path, *arguments: str, **environment: str) -> Iterator[Spawn
     """A server whose spool, analysers and tree are in `folder`, on a free port; the test ends it, or this does."""
     (folder / "tree").mkdir(exist_ok=True)
     (folder / "tree" / "a.py").write_text("assert x\n")
-    (folder / "data").mkdir(exist_ok=True)
-    if not (folder / "data" / "analysers").exists():
-        (folder / "data" / "analysers").symlink_to(folder / "apart")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("TESTIGO_")}
-    told = {"TESTIGO_URL": f"embedded:{folder / 'data'}", "TESTIGO_ANALYSER_TOKEN": TOKEN, **environment}
+    told = {
+        "TESTIGO_URL": f"embedded:{folder / 'data'}",
+        "TESTIGO_ANALYSER_TOKEN": TOKEN,
+        "TESTIGO_ANALYSERS": str(folder / "apart"),
+        **environment,
+    }
     command = [sys.executable, "-m", "testigo", "analyser", "--json", f"--spool={folder / 'spool'}", *arguments]
     where = [] if "--socket" in arguments else ["--port", "0"]
     with subprocess.Popen(

@@ -36,7 +36,7 @@ def _result(it: Spawned) -> Manifest:
 def _while_it_runs(it: Spawned, folder: Path) -> str:
     program(folder, WAITS)
     run = it.client.ask(it.request()).run
-    await_that(lambda: len(running(folder / "data")) >= 2, "the program")
+    await_that(lambda: len(running(folder / "apart")) >= 2, "the program")
     return run
 
 
@@ -106,11 +106,11 @@ def test_a_run_whose_process_is_killed_has_failed(tmp_path: Path) -> None:
     program(tmp_path, WAITS)
     with spawned(tmp_path) as it:
         run = it.client.ask(it.request()).run
-        await_that(lambda: len(running(tmp_path / "data")) >= 2, "the program")
+        await_that(lambda: len(running(tmp_path / "apart")) >= 2, "the program")
         for pid in running(Path(it.said["spool"]) / run):
             os.kill(pid, signal.SIGKILL)
         told = it.client.look(run, wait_seconds=30)
         assert told.state is RunState.SEALED
         assert told.manifest is not None
         assert told.manifest.reasons == ("its process ended without a result, with status -9",)
-        await_that(lambda: not running(tmp_path / "data"), "the end of the program")
+        await_that(lambda: not running(tmp_path / "apart"), "the end of the program")

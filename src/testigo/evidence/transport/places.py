@@ -10,10 +10,11 @@ from testigo.store.embedded import default_directory
 from testigo.store.keys import Keyring, keys_directory
 from testigo.store.urls import embedded_directory
 
-__all__ = ["ADDRESS_VARIABLE", "PORT", "TOKEN_VARIABLE", "address", "apart", "keys", "token"]
+__all__ = ["ADDRESS_VARIABLE", "APART_VARIABLE", "PORT", "TOKEN_VARIABLE", "address", "apart", "keys", "token"]
 
 TOKEN_VARIABLE = "TESTIGO_ANALYSER_TOKEN"  # noqa: S105
 ADDRESS_VARIABLE = "TESTIGO_ANALYSER"
+APART_VARIABLE = "TESTIGO_ANALYSERS"
 PORT = 8040
 """Where the server listens on loopback unless it is told otherwise."""
 TOKEN_CHARS_MIN = 16
@@ -29,9 +30,16 @@ def keys(url: str) -> Path:
     return keys_directory(_beside(url))
 
 
-def apart(url: str) -> Path:
-    """The folder of analysers that have environments of their own."""
-    return _beside(url) / "analysers"
+def apart() -> Path:
+    """The folder of analysers that have environments of their own: what `TESTIGO_ANALYSERS` names, else the user's.
+
+    It is never one of the folder that a command runs in: that may be the tree, which brings no programs to be run.
+    """
+    named = os.environ.get(APART_VARIABLE)
+    if named:
+        return Path(named).absolute()
+    data = os.environ.get("XDG_DATA_HOME")
+    return (Path(data) if data else Path.home() / ".local" / "share") / "testigo" / "analysers"
 
 
 def token(url: str) -> str:
