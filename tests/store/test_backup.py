@@ -163,6 +163,35 @@ def test_nothing_is_restored_over_an_installation(
         restore(tmp_path / "backup", elsewhere, SCHEMA, blobs)
 
 
+@pytest.mark.parametrize("version", ["0001", "9999"])
+def test_a_restore_that_is_refused_has_changed_nothing(
+    database_url: str, blobs: BlobStore, finding_id: FindingId, tmp_path: Path, version: str
+) -> None:
+    """Neither the schema, which another release may serve still, nor the blobs."""
+    save(database_url, SCHEMA, blobs, tmp_path / "backup")
+    with psycopg.connect(database_url, autocommit=True) as c:
+        c.execute("UPDATE testigo.schema_version SET version_num = %s", (version,))
+    before = rows(database_url)
+    other = BlobStore(tmp_path / "other")
+    with pytest.raises(Conflict, match="holds an installation already"):
+        restore(tmp_path / "backup", database_url, SCHEMA, other)
+    assert rows(database_url) == before
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_schema_with_tables_of_others_is_left_alone(
+    database_url: str, elsewhere: str, blobs: BlobStore, tmp_path: Path
+) -> None:
+    """Nothing is made among them."""
+    save(database_url, SCHEMA, blobs, tmp_path / "backup")
+    with psycopg.connect(elsewhere, autocommit=True) as c:
+        c.execute("CREATE TABLE public.theirs (id integer PRIMARY KEY)")
+    with pytest.raises(Conflict, match="theirs"):
+        restore(tmp_path / "backup", elsewhere, "public", blobs)
+    with connected(elsewhere, read_only=True) as c:
+        assert tables(c, "public").keys() == {"theirs"}
+
+
 def test_a_folder_that_holds_something_is_left_alone(database_url: str, blobs: BlobStore, tmp_path: Path) -> None:
     """A backup is never mixed with another; an empty folder is as good as none. It is for its owner alone."""
     target = tmp_path / "backup"

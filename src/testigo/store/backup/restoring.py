@@ -49,7 +49,7 @@ def check(source: Path) -> Manifest:
 def restore(source: Path, url: Any, schema: str, blobs: BlobStore) -> Manifest:
     """Restore a backup into an installation that holds nothing; its schema is made if it is not there.
 
-    All rows come in one transaction, which compares each table with the backup before it commits: exact identities,
+    What is there is looked at before anything is changed, and again under a lock. All rows come in one transaction, which compares each table with the backup before it commits: exact identities,
     or nothing. Blobs come first, so that no row names one that is not there. Raises `BackupInvalid`; `SchemaMismatch`
     for a backup of another release's schema; `Conflict` for an installation that holds something; and what `migrate`
     raises.
@@ -62,6 +62,8 @@ def restore(source: Path, url: Any, schema: str, blobs: BlobStore) -> Manifest:
             found=manifest.schema_version,
             expected=EXPECTED_VERSION,
         )
+    with connected(url, read_only=True) as c:
+        _must_be_free(c, schema)
     _copy_blobs(BlobStore(source / BLOBS), blobs)
     migrate(url, schema)
     with connected(url, read_only=False) as c:
@@ -80,6 +82,20 @@ def restore(source: Path, url: Any, schema: str, blobs: BlobStore) -> Manifest:
     return manifest
 
 
+def _must_be_free(c: psycopg.Connection, schema: str) -> None:
+    """Refuse a schema that holds an installation, of whatever version, or what is another's."""
+    found = tables(c, schema)
+    if found and VERSION_TABLE not in found:
+        raise Conflict(
+            f"The schema {schema!r} holds what is not testigo's: the table {next(iter(found))}.",
+            field="schema",
+            remedy="Restore into an empty database, or with --schema beside what is there.",
+        )
+    for table in found.values():
+        if table.name != VERSION_TABLE and not table.is_single:
+            _must_be_empty(c, schema, table)
+
+
 def _copy_blobs(source: BlobStore, target: BlobStore) -> None:
     for digest in source.digests():
         with source.open(digest) as stream:
@@ -91,12 +107,17 @@ def _empty(c: psycopg.Connection, schema: str, found: dict[str, Table]) -> None:
     for table in found.values():
         if table.is_single:
             c.execute(sql.SQL("DELETE FROM {}").format(table.place))
-        elif c.execute(sql.SQL("SELECT 1 FROM {} LIMIT 1").format(table.place)).fetchone():
-            raise Conflict(
-                f"The schema {schema!r} holds an installation already: its table {table.name} has rows.",
-                field="schema",
-                remedy="Restore into an empty database, or with --schema beside what is there.",
-            )
+        else:
+            _must_be_empty(c, schema, table)
+
+
+def _must_be_empty(c: psycopg.Connection, schema: str, table: Table) -> None:
+    if c.execute(sql.SQL("SELECT 1 FROM {} LIMIT 1").format(table.place)).fetchone():
+        raise Conflict(
+            f"The schema {schema!r} holds an installation already: its table {table.name} has rows.",
+            field="schema",
+            remedy="Restore into an empty database, or with --schema beside what is there.",
+        )
 
 
 def _copy_in(c: psycopg.Connection, source: Path, table: Table, copied: TableCopy) -> None:
