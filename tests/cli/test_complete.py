@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -59,3 +62,43 @@ def test_an_embedded_server_is_not_started_for_it(complete: Complete, tmp_path: 
     assert complete("testigo queues show m", f"embedded:{tmp_path / 'none'}") == []
     assert not (tmp_path / "none").exists()
     assert complete("testigo queues show m", "postgresql://nobody@127.0.0.1:1/none") == []
+
+
+SHELLS = {
+    "bash": (
+        "complete -o default -F _testigo_completion testigo",
+        {"COMP_WORDS": "testigo jo", "COMP_CWORD": "1"},
+        "jobs",
+    ),
+    "zsh": ("compdef _testigo_completion testigo", {"_TYPER_COMPLETE_ARGS": "testigo jo"}, '"jobs":"Look at jobs,'),
+    "fish": (
+        "complete --command testigo",
+        {"_TYPER_COMPLETE_ARGS": "testigo jo", "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
+        "jobs\tLook at jobs,",
+    ),
+}
+"""What teaches each shell, how it then asks, and what it is told of `testigo jo`."""
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_each_shell_is_taught_and_answered(shell: str) -> None:
+    """As `--install-completion` writes it; another noun is not offered."""
+    taught, asked, told = SHELLS[shell]
+    assert taught in _said({"_TESTIGO_COMPLETE": f"source_{shell}"})
+    answer = _said({"_TESTIGO_COMPLETE": f"complete_{shell}", **asked})
+    assert told in answer
+    assert "queues" not in answer
+
+
+def test_bash_completes_what_is_typed() -> None:
+    """The shell itself, once it has read the script."""
+    typed = 'eval "$(_TESTIGO_COMPLETE=source_bash testigo)"; COMP_WORDS=(testigo jobs li); COMP_CWORD=2; '
+    command = ["bash", "-c", typed + '_testigo_completion testigo; echo "${COMPREPLY[@]}"']
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    ran = subprocess.run(command, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=True)
+    assert (ran.stdout, ran.stderr) == ("list\n", "")
+
+
+def _said(environment: dict[str, str]) -> str:
+    command = [sys.executable, "-c", "import sys; sys.argv[0] = 'testigo'; from testigo.cli import main; main()"]
+    return subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=True).stdout
