@@ -1,27 +1,32 @@
-"""How a command ends that has processes of its own: told once, it takes them down in peace."""
+"""How a command ends that has processes of its own: told to, it takes them down in peace."""
 
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import NoReturn
 
 __all__ = ["leaving_in_order"]
 
 
 @contextmanager
 def leaving_in_order() -> Iterator[None]:
-    """Whatever asks the command to end is heard once: then its processes and its database are taken down in peace."""
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    """Whatever asks the command to end is heard once: then its processes and its database are taken down in peace.
 
-    def leave(number: int, _: FrameType | None) -> NoReturn:
-        for each in numbers:
-            signal.signal(each, signal.SIG_IGN)
-        if number == signal.SIGINT:
-            raise KeyboardInterrupt
-        raise SystemExit(128 + number)
+    What a handler raises is lost where it strikes a destructor or a callback of the garbage collector. So while nothing
+    is being taken down, whoever asks again is heard again.
+    """
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    heard: BaseException | None = None
+
+    def leave(number: int, _: FrameType | None) -> None:
+        nonlocal heard
+        if heard is not None and _is_handled(heard):
+            return
+        heard = KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
+        raise heard
 
     before = [signal.signal(each, leave) for each in numbers]
     try:
@@ -29,3 +34,11 @@ def leaving_in_order() -> Iterator[None]:
     finally:
         for each, handler in zip(numbers, before, strict=True):
             signal.signal(each, handler)
+
+
+def _is_handled(error: BaseException) -> bool:
+    """Whether it is what is being handled now, or what led to that."""
+    handled = sys.exception()
+    while handled is not None and handled is not error:
+        handled = handled.__context__
+    return handled is error
