@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import tarfile
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from testigo.errors import BackupInvalid, Broken, Invalid
 
@@ -52,7 +53,8 @@ def packed(target: Path) -> Iterator[Path]:
 def opened(source: Path) -> Iterator[Path]:
     """The folder of a backup: `source` itself, or one for as long as it takes into which it is unpacked.
 
-    Raises `BackupInvalid` for a file that is no such tar: a name in it that leads elsewhere is none.
+    Raises `BackupInvalid` for a file that is no such tar: one with anything but folders and plain files in it, with a
+    name that leads elsewhere, or with a name twice.
     """
     if not source.is_file():
         yield source
@@ -60,7 +62,25 @@ def opened(source: Path) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="testigo-restore-") as folder:
         try:
             with tarfile.open(source, "r:") as tar:
-                tar.extractall(folder, filter="data")
-        except (OSError, tarfile.TarError) as error:
+                for member in tar:
+                    _unpack(tar, member, Path(folder))
+        except (OSError, ValueError, tarfile.TarError) as error:
             raise BackupInvalid(f"{source} cannot be unpacked: {error}.", field="source") from error
         yield Path(folder)
+
+
+def _unpack(tar: tarfile.TarFile, member: tarfile.TarInfo, into: Path) -> None:
+    """Write one member, with none of what a tar may ask for but its bytes; older Pythons have no filter for that."""
+    name = PurePosixPath(member.name)
+    if name.is_absolute() or ".." in name.parts or member.issparse() or not (member.isdir() or member.isreg()):
+        raise ValueError(f"{member.name!r:.200} is no plain file below it")
+    target = into / name
+    if member.isdir():
+        target.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return
+    content = tar.extractfile(member)
+    assert content is not None, "a plain file has bytes"
+    with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+        shutil.copyfileobj(content, file)
+    if target.stat().st_size != member.size:
+        raise ValueError(f"{member.name!r:.200} is cut")

@@ -49,10 +49,10 @@ def check(source: Path) -> Manifest:
 def restore(source: Path, url: Any, schema: str, blobs: BlobStore) -> Manifest:
     """Restore a backup into an installation that holds nothing; its schema is made if it is not there.
 
-    What is there is looked at before anything is changed, and again under a lock. All rows come in one transaction, which compares each table with the backup before it commits: exact identities,
-    or nothing. Blobs come first, so that no row names one that is not there. Raises `BackupInvalid`; `SchemaMismatch`
-    for a backup of another release's schema; `Conflict` for an installation that holds something; and what `migrate`
-    raises.
+    What is there is looked at before anything is changed, and again under a lock. All rows come in one transaction,
+    which compares each table with the backup before it commits: exact identities, or nothing. Blobs come first, so that
+    no row names one that is not there. Raises `BackupInvalid`; `SchemaMismatch` for a backup of another release's
+    schema; `Conflict` for an installation that holds something; and what `migrate` raises.
     """
     manifest = check(source)
     if manifest.schema_version != EXPECTED_VERSION:
