@@ -15,10 +15,12 @@ import psycopg
 import pytest
 from sqlalchemy import create_engine, make_url, text
 
+from testigo.errors import EmbeddedUnusable
+from testigo.store.database import Database
 from testigo.store.embedded import EmbeddedServer, default_directory
 from testigo.store.embedded.account import account_for
 from testigo.store.embedded.binaries import binaries_for
-from tests.store.embedded_user import User, connect, lives, own_directory, postmaster
+from tests.store.embedded_user import User, connect, lives, own_directory, postmaster, until
 
 NOBODY = 65534
 
@@ -26,12 +28,18 @@ root_only = pytest.mark.needs_root
 
 
 @pytest.fixture(scope="module")
-def server(made: Path) -> Iterator[EmbeddedServer]:
-    """One server for the tests that only look at it."""
+def place(made: Path) -> Iterator[Path]:
+    """The directory of that server."""
     with own_directory() as copy:
         subprocess.run(["cp", "-a", made, copy], check=True)
-        with EmbeddedServer.use(copy) as used:
-            yield used
+        yield copy
+
+
+@pytest.fixture(scope="module")
+def server(place: Path) -> Iterator[EmbeddedServer]:
+    """One server for the tests that only look at it."""
+    with EmbeddedServer.use(place) as used:
+        yield used
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +57,52 @@ def test_its_url_is_sqlalchemys(server: EmbeddedServer) -> None:
     with engine.connect() as connection:
         assert connection.execute(text("SELECT current_database()")).scalar_one() == "testigo"
     engine.dispose()
+
+
+ELSEWHERE = {
+    "PGHOSTADDR": "192.0.2.1",
+    "PGHOST": "192.0.2.1",
+    "PGPORT": "1",
+    "PGUSER": "nobody",
+    "PGDATABASE": "nothing",
+    "PGOPTIONS": "-c default_transaction_isolation=serializable",
+    "PGCLIENTENCODING": "LATIN1",
+    "PGSSLMODE": "verify-full",
+    "PGSSLNEGOTIATION": "direct",
+    "PGSSLROOTCERT": "system",
+    "PGGSSENCMODE": "require",
+    "PGCHANNELBINDING": "require",
+    "PGREQUIREAUTH": "scram-sha-256",
+    "PGREQUIREPEER": "nobody-of-this-name",
+    "PGTARGETSESSIONATTRS": "standby",
+    "PGSERVICE": "elsewhere",
+}
+SERVICE = "[elsewhere]\nhostaddr=192.0.2.1\nuser=nobody\nsslmode=verify-full\nrequirepeer=nobody-of-this-name\n"
+
+
+@pytest.mark.parametrize("variable", ELSEWHERE)
+def test_variables_of_libpq_that_are_meant_for_another_server_do_not_reach_it(
+    server: EmbeddedServer, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    """Whoever has one in the environment starts it, uses it and hears from it all the same."""
+    (tmp_path / "services").write_text(SERVICE)
+    monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services"))
+    monkeypatch.setenv(variable, ELSEWHERE[variable])
+    with Database(f"embedded:{place}", schema="unswayed") as db:
+        db.migrate()
+        shown = db.run(lambda c: c.execute(text("SELECT 'ñ', current_setting('transaction_isolation')")).one())
+        assert tuple(shown) == ("ñ", "read committed")
+        until(lambda: db.listener.hears)
+
+
+def test_a_service_that_is_not_defined_is_told_of_at_once(
+    server: EmbeddedServer, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With it libpq connects nowhere; nobody waits for a start that cannot be seen."""
+    monkeypatch.setenv("PGSERVICE", "not-there")
+    with pytest.raises(EmbeddedUnusable, match="PGSERVICE") as refused:
+        EmbeddedServer.use(place)
+    assert refused.value.remedy.startswith("Unset PGSERVICE")
 
 
 def test_the_engines_role_owns_its_database_and_is_no_superuser(server: EmbeddedServer) -> None:

@@ -84,4 +84,4 @@ def located(here: Call) -> Iterator[URL]:
         yield server_url(here.place.url)
         return
     with EmbeddedServer.use(directory) as server:
-        yield server_url(server.url)
+        yield server.location

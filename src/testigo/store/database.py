@@ -89,7 +89,7 @@ class _Installation:
             if self._server is None:
                 self._server = EmbeddedServer.use(self.embedded_directory)
                 log.info("using the embedded database in %s", self.embedded_directory)
-            return server_url(self._server.url)
+            return self._server.location
 
     def _ready(self) -> URL:
         """Locate the database; an embedded one is ours alone, so it is migrated as well.

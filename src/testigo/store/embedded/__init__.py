@@ -32,6 +32,7 @@ if sys.platform != "win32":
     from testigo.store.embedded.address import PORT
     from testigo.store.embedded.postmaster import DATABASE
     from testigo.store.embedded.sharing import Seat, join, leave
+    from testigo.store.embedded.unswayed import unswayed
 
 __all__ = ["EmbeddedServer", "default_directory"]
 
@@ -59,7 +60,7 @@ class EmbeddedServer:
             username=DATABASE,
             database=DATABASE,
             query={"host": seat.folder, "port": str(PORT)},
-        ).render_as_string()
+        )
 
     @classmethod
     def use(cls, directory: Path, *, starts: Callable[[], object] = lambda: None) -> EmbeddedServer:
@@ -82,7 +83,12 @@ class EmbeddedServer:
     @property
     def url(self) -> str:
         """The SQLAlchemy URL of the database `testigo`, over a Unix socket that only this account can reach."""
-        return self._url
+        return self._url.render_as_string()
+
+    @property
+    def location(self) -> URL:
+        """The same for connections of ours, which no variable of the environment leads elsewhere."""
+        return self._url.update_query_dict(unswayed())
 
     def close(self) -> None:
         """Leave; the last user of all processes stops the server and waits for its end. May be called again."""

@@ -34,6 +34,7 @@ from testigo.store.embedded.cluster import (
 from testigo.store.embedded.locks import POLL_SECONDS, FileLock
 from testigo.store.embedded.log import DISCREET, Log
 from testigo.store.embedded.processes import Process, process, works_in
+from testigo.store.embedded.unswayed import refuse_unknown_service, unswayed
 
 __all__ = ["DATABASE", "Postmaster"]
 
@@ -126,11 +127,18 @@ class Postmaster:
     def _meet(self, folder: str) -> bool:
         try:
             with psycopg.connect(
-                host=folder, port=PORT, user=SUPERUSER, dbname="postgres", autocommit=True, connect_timeout=5
+                host=folder,
+                port=PORT,
+                user=SUPERUSER,
+                dbname="postgres",
+                autocommit=True,
+                connect_timeout=5,
+                **unswayed(),
             ) as connection:
                 _make_database(connection)
         except psycopg.OperationalError as error:
             self._refusal = str(error)
+            refuse_unknown_service(self._refusal)
             return False
         return True
 
