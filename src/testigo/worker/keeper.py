@@ -10,28 +10,31 @@ from __future__ import annotations
 import gc
 import logging
 import selectors
-import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from testigo.authority.renew import Renewed
 from testigo.errors import Error, Invalid, SessionReplaced
 from testigo.worker.dispatch import Dispatch
 from testigo.worker.hello import Hello
 from testigo.worker.mail import Mailbox
-from testigo.worker.metrics import Metrics
 from testigo.worker.office import Office
 from testigo.worker.order import Order
 from testigo.worker.protocol import encode_frame
 from testigo.worker.reload import Reloader
 from testigo.worker.runners import Runner, Runners, State
 from testigo.worker.runs import Run
+from testigo.worker.signals import Signals
 from testigo.worker.talk import Talk
 from testigo.worker.term import Term, clock
+
+if TYPE_CHECKING:
+    from testigo.worker.metrics import Metrics
 
 __all__ = ["Keeper"]
 
@@ -46,24 +49,25 @@ BACKLOG_MAX = 2_000
 class Keeper:
     """One worker. `run` returns its exit status."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: Order, runners: Runners, mail: Mailbox, signals: Signals) -> None:
+        """`runners` may have begun to load the application, and signals may have come; `mail` is where they ring."""
         self._order = order
         self._options = order.options
-        self._mail = Mailbox()
+        self._mail = mail
+        self._signals = signals
         self._selector = selectors.DefaultSelector()
-        self._runners = Runners([order.app], order.options, order.runners)
+        self._runners = runners
         self._dispatch = Dispatch(
             self._runners, kill_grace_seconds=order.options.kill_grace_seconds, wait_seconds=order.term_seconds
         )
         self._talk = Talk(self._selector, self._runners, self._dispatch, self, post=self._mail.post)
-        self._metrics = Metrics()
+        self._metrics: Metrics | None = None
         self._leaving = threading.Event()
         self._office: Office | None = None
         self._term: Term | None = None
         self._received = [0, 0, 0]
         self._is_fenced = False
         self._is_renewed = False
-        self._signals: list[int] = []
         self._drain_until: float | None = None
         self._leave_at: float | None = None
         self._leave_status = 0
@@ -75,9 +79,8 @@ class Keeper:
         """Work until told to stop; the exit status says how that went: 0 when all was drained."""
         reloader = Reloader(Path.cwd(), partial(self._mail.post, self._reload)) if self._order.reload else None
         if self._order.metrics_port is not None:
-            self._metrics.watch(in_flight=self._in_flight, beat_age_seconds=self._beat_age_seconds)
-            self._metrics.serve(self._order.metrics_port)
-        with _heeding(self._signals, self._mail.signal_fd):
+            self._serve_metrics(self._order.metrics_port)
+        with closing(self._signals):
             self._selector.register(self._mail.bell, selectors.EVENT_READ)
             if reloader is not None:
                 reloader.start()
@@ -122,7 +125,7 @@ class Keeper:
 
     def settled(self, runs: Sequence[Run], *, seconds: float) -> None:
         """The ends of these runs were answered."""
-        self._mail.post(partial(self._metrics.settled, runs, seconds))
+        self._mail.post(partial(self._take_answer, runs, seconds))
 
     def fatal(self, error: BaseException) -> None:
         """A thread cannot go on."""
@@ -175,6 +178,14 @@ class Keeper:
         office.claimer.offer(*slots, received=self._received)
         self._received = [0, 0, 0]
 
+    def _serve_metrics(self, port: int) -> None:
+        """Most workers serve none: they neither load what it takes nor count for nobody."""
+        from testigo.worker.metrics import Metrics
+
+        self._metrics = Metrics()
+        self._metrics.watch(in_flight=self._in_flight, beat_age_seconds=self._beat_age_seconds)
+        self._metrics.serve(port)
+
     def _in_flight(self) -> float:
         return len(self._dispatch) + (self._office.settler.unanswered if self._office else 0)
 
@@ -215,7 +226,8 @@ class Keeper:
 
     def died(self) -> None:
         """A runner ended unasked, or was killed."""
-        self._metrics.died()
+        if self._metrics is not None:
+            self._metrics.died()
 
     def _register(self) -> None:
         """Have the session tell of the new runners' processes; only then they get work (spec P-20)."""
@@ -301,10 +313,15 @@ class Keeper:
         self._is_fenced = False
         self._office.claimer.hold(self._term)
 
+    def _take_answer(self, runs: Sequence[Run], seconds: float) -> None:
+        if self._metrics is not None:
+            self._metrics.settled(runs, seconds)
+
     def _take(self, runs: Sequence[Run], seconds: float) -> None:
         for run in runs:
             self._received[run.walk] += 1
-        self._metrics.claimed(len(runs), seconds)
+        if self._metrics is not None:
+            self._metrics.claimed(len(runs), seconds)
         if self._may_work and runs[0].term is self._term:
             self._dispatch.take(runs, time.monotonic())
         else:
@@ -314,9 +331,7 @@ class Keeper:
 
     def _obey(self, now: float) -> None:
         """SIGTERM, SIGINT, SIGHUP: the first drains, the second forces, a third waits for nothing."""
-        stops = [number for number in self._signals if number != signal.SIGCHLD]
-        del self._signals[:]
-        for number in stops:
+        for number in self._signals.stops():
             if self._drain_until is None:
                 _log.info("draining: what runs may finish within %g s", self._options.drain_seconds)
                 self._drain(now)
@@ -378,21 +393,3 @@ class Keeper:
             time.sleep(0.005)
         for runner in self._runners:
             runner.child.exit_status()
-
-
-@contextmanager
-def _heeding(signals: list[int], wakeup_fd: int) -> Iterator[None]:
-    """Note what asks to stop, and wake the loop by it and by the end of a child; as it was before, afterwards.
-
-    A SIGHUP that is ignored, as `nohup` has it, stays so.
-    """
-    hangup = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)
-    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, *hangup)
-    before = [signal.signal(number, lambda number, _: signals.append(number)) for number in numbers]
-    fd_before = signal.set_wakeup_fd(wakeup_fd, warn_on_full_buffer=False)
-    try:
-        yield
-    finally:
-        signal.set_wakeup_fd(fd_before)
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from testigo.authority.claim import Lease
-from testigo.authority.settle import Settlement
-from testigo.worker.term import Term
-
 if TYPE_CHECKING:
+    from testigo.authority.claim import Lease
+    from testigo.authority.settle import Settlement
     from testigo.worker.runners import Runner
+    from testigo.worker.term import Term
 
 __all__ = ["Run"]
 
