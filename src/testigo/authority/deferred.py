@@ -117,7 +117,7 @@ def settle_deferred(c: Connection, rows: Sequence[tuple[int, Settlement]], *, ac
     """
     for at, (place, _) in enumerate(rows):
         fields.whole(place, field=f"rows[{at}].place", low=0, high=LIMITS.batch_max - 1)
-    check_each((settlement for _, settlement in rows), "rows")
+    check_each([settlement for _, settlement in rows], "rows")
     ids = [settlement.job_id for _, settlement in rows]
     jobs = lock(c, [*ids, *children_of(c, ids)])
     digests = {place: digest_of(action, "settle_deferred", content(settlement)) for place, settlement in rows}
