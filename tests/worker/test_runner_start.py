@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -54,3 +56,20 @@ def test_a_runner_loads_no_driver_of_a_database(tmp_path: Any) -> None:
         assert not {"sqlalchemy", "psycopg", "alembic", "asyncpg", "opentelemetry", "prometheus_client"} & {
             *json.loads(output)
         }
+
+
+def test_a_worker_starts_its_runners_before_it_loads_what_takes_long() -> None:
+    """Until then it has nothing of the database's: a restart loads both sides at once (issue *Limits*)."""
+    program = """
+import sys
+import testigo.worker.__main__
+from testigo.worker.runners import Runners
+
+def tend(self, now):
+    print(*({"sqlalchemy", "psycopg", "prometheus_client", "pydantic"} & set(sys.modules)), "tended")
+    raise SystemExit
+
+Runners.tend = tend
+testigo.worker.__main__.main(["nowhere:app"])
+"""
+    assert subprocess.check_output([sys.executable, "-c", program], text=True).split() == ["tended"]
