@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import pytest
 
@@ -35,6 +36,10 @@ class Holding:
     def settled(self, runs: Sequence[Run], *, seconds: float) -> None:
         """The answer to these is known."""
         self.answered.extend(runs)
+
+    def has(self, count: int) -> bool:
+        """Whether the answers to so many are known."""
+        return len(self.answered) == count
 
     def fatal(self, error: BaseException) -> None:
         """A thread came to an end."""
@@ -92,6 +97,34 @@ def test_a_batch_is_answered_whatever_it_holds(world: World, holding: Holding, s
     assert settler.unanswered == 0
     _, _, low_water = holding.term.next_beat()
     assert low_water == holding.term.action().n
+
+
+def test_ends_that_come_one_by_one_are_each_sent_at_once(
+    holding: Holding, settler: Settler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where one slot works, nothing else can come for which its end would wait."""
+    monkeypatch.setattr("testigo.worker.settler.BUSY_SECONDS", 3600)
+    monkeypatch.setattr("testigo.worker.settler.GATHER_SECONDS", 3600)
+    for count, run in enumerate(holding.claim(3), 1):
+        settler.put([ended(run, Succeed())])
+        await_that(partial(holding.has, count), "the answer to an end")
+
+
+def test_ends_gather_after_several_that_came_together(
+    world: World, holding: Holding, settler: Settler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More are likely to come, and two in one statement cost the server no more than one."""
+    monkeypatch.setattr("testigo.worker.settler.BUSY_SECONDS", 3600)
+    monkeypatch.setattr("testigo.worker.settler.GATHER_SECONDS", 3600)
+    monkeypatch.setattr("testigo.worker.settler.ROWS_MAX", 2)
+    first, second, third, fourth = holding.claim(4)
+    before = len(world.query("SELECT 1 FROM testigo.session_receipt"))
+    settler.put([ended(first, Succeed()), ended(second, Succeed())])
+    await_that(partial(holding.has, 2), "the answer to both")
+    settler.put([ended(third, Succeed())])
+    settler.put([ended(fourth, Succeed())])
+    await_that(partial(holding.has, 4), "the answer to all")
+    assert len(world.query("SELECT 1 FROM testigo.session_receipt")) == before + 2
 
 
 def test_an_end_that_is_refused_fails_alone(world: World, holding: Holding, settler: Settler) -> None:

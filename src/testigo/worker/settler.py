@@ -37,7 +37,7 @@ _MAY_BE_FAST = (Succeed, Degrade)
 GATHER_SECONDS = 0.002
 """How long a busy settler lets ends gather."""
 BUSY_SECONDS = 0.02
-"""A settler that sent something so shortly before is busy."""
+"""A settler that sent several ends so shortly before is busy; one whose ends come one by one has none to wait for."""
 
 
 class Counted(Protocol):
@@ -74,7 +74,7 @@ class Settler:
         self._ended: deque[Run] = deque()
         self._deferred: deque[_Deferred] = deque()
         self._unanswered = 0
-        self._sent_at = 0.0
+        self._busy_until = 0.0
         self._threads = [
             threading.Thread(target=self._guard, args=(each,), name=name, daemon=True)
             for name, each in (("testigo-settler", self._settle_all), ("testigo-deferred", self._settle_deferred_all))
@@ -108,11 +108,11 @@ class Settler:
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._ended)
-                if time.monotonic() - self._sent_at < BUSY_SECONDS:
+                if time.monotonic() < self._busy_until:
                     self._changed.wait_for(lambda: len(self._ended) >= ROWS_MAX, GATHER_SECONDS)
-                batch = self._next_batch()
-            self._settle(*batch)
-            self._sent_at = time.monotonic()
+                term, fast, slow = self._next_batch()
+            self._settle(term, fast, slow)
+            self._busy_until = time.monotonic() + BUSY_SECONDS if len(fast) + len(slow) > 1 else 0.0
 
     def _next_batch(self) -> tuple[Term, list[Run], list[Run]]:
         """As many as one statement takes, all of one term: what may be fast, and what cannot."""
