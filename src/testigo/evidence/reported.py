@@ -1,4 +1,4 @@
-"""What comes out of a report: drafts of findings, artifacts, and files that were not analysed."""
+"""What comes out of a report: drafts of findings, artifacts, files that were not analysed, and other trouble."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from testigo.rules.evidence.sealing import Draft
 
-__all__ = ["Attached", "Reading", "Unread"]
+__all__ = ["Attached", "Reading", "Trouble", "Unread"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,13 @@ class Unread:
     path: str
     reason: str
     failed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What kept the analyser from completing its work, where that is no file's: its findings may not be all."""
+
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,5 +38,5 @@ class Attached:
     notes: Mapping[str, int] = field(default_factory=dict)
 
 
-Reading: TypeAlias = Draft | Unread | Attached
+Reading: TypeAlias = Draft | Unread | Trouble | Attached
 """One thing of a report, in the order in which it stands there."""

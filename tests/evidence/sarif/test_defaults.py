@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from testigo.evidence.reported import Unread
+from testigo.evidence.reported import Trouble, Unread
 from testigo.rules.evidence.sealing import Draft, sealed
 from tests.evidence.reports import drafts, readings, refusal, result, run, sarif, written
 
@@ -186,6 +186,49 @@ def test_files_that_a_tool_failed_on_are_told(tmp_path: Path) -> None:
     invocation = {"executionSuccessful": True, "toolExecutionNotifications": [notification, {"level": "note"}, 7]}
     path = written(tmp_path, sarif(run(invocations=[invocation])))
     assert readings(path) == [Unread("b.py", "cannot parse", failed=True)]
+
+
+def test_an_error_that_is_about_no_file_is_told(tmp_path: Path) -> None:
+    """What the tool found may not be all (spec D-24)."""
+    notification = {"level": "error", "message": {"text": "the rules cannot be loaded"}}
+    invocation = {"executionSuccessful": True, "toolConfigurationNotifications": [notification, {"level": "warning"}]}
+    path = written(tmp_path, sarif(run(invocations=[invocation])))
+    assert readings(path) == [Trouble("the rules cannot be loaded")]
+
+
+@pytest.mark.parametrize(
+    ("members", "says"),
+    [
+        ({}, "error"),
+        ({"level": "note"}, "note"),
+        ({"provenance": {"invocationIndex": 0}}, "error"),
+        ({"provenance": {"invocationIndex": 7}}, "note"),
+        ({"ruleId": "R1/2"}, "error"),
+        ({"ruleId": "R2"}, "warning"),
+    ],
+)
+def test_an_invocation_configures_the_levels_of_rules(tmp_path: Path, members: Any, says: str) -> None:
+    """What a result says of itself comes before that, and what the rule says by default after it."""
+    rules: list[dict[str, Any]] = [{"id": "R1", "defaultConfiguration": {"level": "note"}}, {"id": "R2"}]
+    override = {"descriptor": {"id": "R1", "index": 0}, "configuration": {"level": "error"}}
+    invocation = {"executionSuccessful": True, "ruleConfigurationOverrides": [override, 7, {}]}
+    path = written(tmp_path, sarif(run(result(**members), rules=rules, invocations=[invocation])))
+    [draft] = drafts(path)
+    assert draft.level == says
+
+
+def test_of_several_invocations_the_one_that_a_result_names_counts(tmp_path: Path) -> None:
+    """Without a name it is of none of them."""
+    invocations = [
+        {
+            "executionSuccessful": True,
+            "ruleConfigurationOverrides": [{"descriptor": {"id": "R1"}, "configuration": {"level": level}}],
+        }
+        for level in ("error", "note")
+    ]
+    results = [result(line=1, provenance={"invocationIndex": 1}), result(line=2)]
+    path = written(tmp_path, sarif(run(*results, rules=[{"id": "R1"}], invocations=invocations)))
+    assert [draft.level for draft in drafts(path)] == ["note", "warning"]
 
 
 def test_a_run_that_failed_proves_nothing(tmp_path: Path) -> None:

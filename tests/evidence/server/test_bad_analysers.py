@@ -14,6 +14,7 @@ import pytest
 from testigo.evidence.analysers import Bounds, Command
 from testigo.evidence.server.confined import Limits
 from testigo.rules.evidence.coverage import Outcome
+from tests.evidence.reports import result, run, sarif, written
 from tests.evidence.server.serving import MIB, program, report, running, served
 from tests.worker.kit import await_that
 
@@ -60,6 +61,22 @@ def test_what_it_does_not_name_was_not_looked_at(tmp_path: Path) -> None:
         manifest = it.result("a.py", "b.py", "gone.py")
         assert (manifest.outcome, manifest.findings) == (Outcome.INCOMPLETE, 1)
         assert {each.path for each in manifest.coverage.failed} == {"b.py", "gone.py"}
+
+
+def test_what_the_report_of_another_tool_does_not_cover_is_incomplete(tmp_path: Path) -> None:
+    """Files that it names as failed, and an error that is about none: the server was given no files to know better."""
+    place = {"physicalLocation": {"artifactLocation": {"uri": "b.py"}}}
+    for told, in_scope, why in (
+        ({"locations": [place]}, 1, "of 1 files 0 were skipped and 1 failed"),
+        ({}, 0, "no rules"),
+    ):
+        notification = {"level": "error", "message": {"text": "no rules"}, **told}
+        invocation = {"executionSuccessful": True, "toolExecutionNotifications": [notification]}
+        path = written(tmp_path, sarif(run(result(), invocations=[invocation])))
+        with served(tmp_path) as it:
+            manifest = it.result(analyser="sarif", file=str(path))
+            assert (manifest.outcome, manifest.findings) == (Outcome.INCOMPLETE, 1)
+            assert (manifest.coverage.in_scope, manifest.reasons) == (in_scope, (why,))
 
 
 def test_links_are_not_followed(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from testigo.errors import EvidenceInvalid
-from testigo.evidence.reported import Unread
+from testigo.evidence.reported import Trouble, Unread
 from testigo.evidence.sarif.loose import child, items, text
 from testigo.evidence.sarif.places import Places
 from testigo.evidence.sarif.rules import Component, Rules
@@ -24,18 +24,21 @@ VERSION = "2.1.0"
 
 @dataclass(slots=True)
 class Head:
-    """A run without its results: its rules, its places, and what it says of files that it could not analyse."""
+    """A run without its results: its rules, its places, and what it says that it could not do."""
 
     rules: Rules
     places: Places
-    unread: list[Unread] = field(default_factory=list)
+    unread: list[Unread | Trouble] = field(default_factory=list)
     failed: str | None = None
+    levels: list[dict[str, str]] = field(default_factory=list)
+    """Of each invocation, the levels that it was configured to give to rules, by their ids."""
 
     @property
     def kept(self) -> int:
         """How many things of the run are held in memory."""
         components = (self.rules.driver, *self.rules.extensions)
-        return sum(len(each.rules) for each in components) + len(self.places.artifacts) + len(self.unread)
+        levels = sum(map(len, self.levels))
+        return sum(len(each.rules) for each in components) + len(self.places.artifacts) + len(self.unread) + levels
 
 
 def heads(walk: Walk, roots: tuple[str, ...]) -> list[Head]:
@@ -118,12 +121,14 @@ def _invocation(walk: Walk) -> dict[str, Any]:
         "exitCodeDescription",
         "toolExecutionNotifications",
         "toolConfigurationNotifications",
+        "ruleConfigurationOverrides",
     }
     return {name: walk.value() for name in walk.members() if name in kept}
 
 
 def _note(invocation: Mapping[str, Any], head: Head) -> None:
-    """Take over what an invocation says of its failures: of files where it names them, else of the whole run."""
+    """Take over what an invocation says of rules, and of its failures: of files where it names them, else of all."""
+    head.levels.append(_levels(invocation, head.rules))
     if invocation.get("executionSuccessful") is False:
         head.failed = text(invocation.get("exitCodeDescription")) or "the tool says that its run was not successful"
     notifications = [
@@ -134,7 +139,10 @@ def _note(invocation: Mapping[str, Any], head: Head) -> None:
     ]
     for notification in notifications:
         reason = text(child(notification, "message").get("text")) or "the tool reported an error"
-        for location in items(notification.get("locations")):
+        locations = items(notification.get("locations"))
+        if not locations:
+            head.unread.append(Trouble(reason))
+        for location in locations:
             physical = child({"it": location}, "it")
             artifact = child(child(physical, "physicalLocation"), "artifactLocation")
             try:
@@ -143,3 +151,14 @@ def _note(invocation: Mapping[str, Any], head: Head) -> None:
                 continue
             if path is not None:
                 head.unread.append(Unread(path, reason, failed=True))
+
+
+def _levels(invocation: Mapping[str, Any], rules: Rules) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for override in items(invocation.get("ruleConfigurationOverrides"))[:KEPT_MAX]:
+        each = child({"it": override}, "it")
+        rule_id, rule = rules.of({"rule": child(each, "descriptor")})
+        level = text(child(each, "configuration").get("level"))
+        if level is not None:
+            found[rule_id if rule is None else rule.id] = level
+    return found

@@ -16,7 +16,7 @@ __all__ = ["read"]
 
 
 def read(path: Path, *, roots: tuple[str, ...], analyser: str = "sarif", name: str | None = None) -> Iterator[Reading]:
-    """The results of the report at `path`, and the files that it says could not be analysed, in their order.
+    """The results of the report at `path`, and what it says could not be analysed or done, in their order.
 
     Any run may be empty, and there may be none. `roots` are the absolute paths that the scanned
     folder may have in the report, at least one; `analyser` is what the findings call it, and `name`
@@ -50,7 +50,7 @@ def _run(walk: Walk, head: Head, analyser: str) -> Iterator[Reading]:
                 place = walk.pointer
                 found = _members(walk)
                 try:
-                    draft = result(found, head.rules, head.places, analyser=analyser)
+                    draft = result(found, head.rules, head.places, levels=head.levels, analyser=analyser)
                 except EvidenceInvalid as error:
                     raise walk.refused(error.message, at=place, limit=error.limit, remedy=error.remedy) from error
                 if draft is not None:

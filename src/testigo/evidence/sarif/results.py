@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from testigo.evidence.sarif.loose import child, items, text, whole
@@ -27,7 +27,7 @@ __all__ = ["KEPT", "result"]
 KEPT = frozenset(
     {
         "ruleId", "ruleIndex", "rule", "kind", "level", "message", "partialFingerprints", "fingerprints",
-        "suppressions", "properties", "baselineState", "rank", "analysisTarget",
+        "suppressions", "properties", "baselineState", "rank", "analysisTarget", "provenance",
     }
 )  # fmt: skip
 """The members of a result that are built, beside its first location."""
@@ -38,8 +38,12 @@ SEVERITY_PROPERTIES = ("issue_severity", "severity", "problem.severity", "cvssv3
 _PLACEHOLDER = re.compile(r"\{(\d{1,3})\}")
 
 
-def result(found: Mapping[str, Any], rules: Rules, places: Places, *, analyser: str) -> Draft | None:
+def result(
+    found: Mapping[str, Any], rules: Rules, places: Places, *, analyser: str, levels: Sequence[Mapping[str, str]] = ()
+) -> Draft | None:
     """The result that `found` holds (members of `KEPT`, and `location`), or None for what is none.
+
+    `levels` are those that each invocation of the run was configured to give to rules.
 
     Raises EvidenceInvalid, without a place in the file, for a location that is refused.
     """
@@ -50,7 +54,8 @@ def result(found: Mapping[str, Any], rules: Rules, places: Places, *, analyser: 
     physical = child(child(found, "location"), "physicalLocation")
     place = places.of(child(physical, "artifactLocation") or child(found, "analysisTarget"))
     region = child(physical, "region")
-    level = _level(found, rule)
+    configured = _configured(found, levels)
+    level = _level(found, rule, configured.get(rule.id if rule else rule_id))
     return Draft(
         analyser=analyser,
         rule=rule_id,
@@ -70,7 +75,15 @@ def result(found: Mapping[str, Any], rules: Rules, places: Places, *, analyser: 
     )
 
 
-def _level(found: Mapping[str, Any], rule: Rule | None) -> Level:
+def _configured(found: Mapping[str, Any], levels: Sequence[Mapping[str, str]]) -> Mapping[str, str]:
+    """What the invocation that the result is of was configured to give: the one that it names, or the only one."""
+    number = whole(child(found, "provenance").get("invocationIndex"))
+    if number is None or number < 0:
+        number = 0 if len(levels) == 1 else len(levels)
+    return levels[number] if number < len(levels) else {}
+
+
+def _level(found: Mapping[str, Any], rule: Rule | None, configured: str | None) -> Level:
     said = text(found.get("level"))
     if said is not None and said.lower() not in LEVELS and (word := severity.read(said)):
         return severity.level_of(word)
@@ -78,7 +91,7 @@ def _level(found: Mapping[str, Any], rule: Rule | None) -> Level:
         return severity.read_level(said)
     if found.get("kind") in ("open", "review", "informational"):
         return Level.NONE
-    return severity.read_level(rule.level if rule else None)
+    return severity.read_level(configured or (rule.level if rule else None))
 
 
 def _severity(found: Mapping[str, Any], rule: Rule | None, level: Level) -> Severity:

@@ -24,7 +24,7 @@ from typing import Any
 
 from testigo.errors import Error, EvidenceInvalid
 from testigo.evidence.analysers import Command, Task, analyser, read
-from testigo.evidence.reported import Attached, Reading
+from testigo.evidence.reported import Attached, Reading, Trouble
 from testigo.evidence.server import confined
 from testigo.evidence.server.confined import Limits
 from testigo.evidence.server.roots import place_of
@@ -40,6 +40,7 @@ from testigo.rules.evidence.sealing import Draft, sealed
 from testigo.rules.evidence.severity import SEVERITIES
 from testigo.rules.identity import canonical, content_digest
 from testigo.rules.text import tidy
+from testigo.settings import EVIDENCE
 
 __all__ = ["Order", "Sealed", "artifact_path", "failed"]
 
@@ -96,16 +97,19 @@ class Gathered:
     attached: list[Attached]
     skipped: dict[str, str]
     failed: dict[str, str]
+    troubles: list[str]
 
     @classmethod
     def of(cls, readings: Iterable[Reading], left: dict[str, str]) -> Gathered:
         """What the analyser reported, beside the files that it was not given."""
-        found = cls([], [], {}, dict(left))
+        found = cls([], [], {}, dict(left), [])
         for each in readings:
             if isinstance(each, Draft):
                 found.drafts.append(each)
             elif isinstance(each, Attached):
                 found.attached.append(each)
+            elif isinstance(each, Trouble):
+                found.troubles.append(_fit(each.reason))
             else:
                 (found.failed if each.failed else found.skipped).setdefault(each.path, each.reason)
         if len(found.attached) > ARTIFACTS_MAX:
@@ -188,14 +192,17 @@ def _sealed(manifest: Manifest, request: Request, gathered: Gathered, order: Ord
     (folder / "findings").mkdir(mode=0o700)
     with (folder / "findings" / "lines").open("xb") as file:
         laid = lay_out(_of(manifest.analyser, findings), file)
-    coverage = Coverage.of(request.files, skipped=gathered.skipped, failed=gathered.failed)
-    reasons = () if coverage.whole else (_uncovered(coverage),)
+    # A report of another tool has a scope of its own, of which it names what it did not analyse.
+    scope = request.files or {*gathered.skipped, *gathered.failed}
+    coverage = Coverage.of(scope, skipped=gathered.skipped, failed=gathered.failed)
+    gaps = [] if coverage.whole else [_uncovered(coverage)]
+    reasons = tuple(dict.fromkeys([*gaps, *gathered.troubles]))[: EVIDENCE.reasons_max]
     artifacts = tuple(sorted(_artifacts(gathered.attached, order, folder), key=lambda each: each.name))
     return Sealed(
         replace(
             _laid(manifest, laid),
             ended_at=datetime.now(UTC),
-            outcome=Outcome.COMPLETE if coverage.whole else Outcome.INCOMPLETE,
+            outcome=Outcome.INCOMPLETE if reasons else Outcome.COMPLETE,
             reasons=reasons,
             coverage=coverage,
             artifacts=artifacts,
