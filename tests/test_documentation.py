@@ -44,7 +44,7 @@ def test_every_finding_of_the_doctor_is_explained() -> None:
 def test_every_metric_is_explained() -> None:
     """The table has each metric of a worker by the name under which it is served, and no other."""
     metrics = Metrics()
-    metrics.watch(in_flight=float, beat_age_seconds=float)
+    metrics.watch(in_flight=float, beat_age_seconds=float, hears=float)
     served = {
         f"{family.name}_total" if family.type == "counter" else family.name for family in metrics.registry.collect()
     }

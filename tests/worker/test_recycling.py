@@ -135,6 +135,7 @@ def test_metrics_are_served_where_they_are_asked_for(world: World, tmp_path: Pat
 
         await_that(lambda: 'testigo_runs_ended_total{kind="pid",outcome="succeed"} 1.0' in text())
         assert "testigo_beat_age_seconds" in text()
+        await_that(lambda: "testigo_hears_wake_ups 1.0" in text(), "the hearing of wake-ups")
         it.signal(signal.SIGTERM)
         assert it.wait() == 0
 

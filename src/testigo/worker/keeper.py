@@ -183,11 +183,15 @@ class Keeper:
         from testigo.worker.metrics import Metrics
 
         self._metrics = Metrics()
-        self._metrics.watch(in_flight=self._in_flight, beat_age_seconds=self._beat_age_seconds)
+        watched = {"in_flight": self._in_flight, "beat_age_seconds": self._beat_age_seconds, "hears": self._hears}
+        self._metrics.watch(**watched)
         self._metrics.serve(port)
 
     def _in_flight(self) -> float:
         return len(self._dispatch) + (self._office.settler.unanswered if self._office else 0)
+
+    def _hears(self) -> float:
+        return self._office is not None and self._office.hears
 
     def _beat_age_seconds(self) -> float:
         term = self._term

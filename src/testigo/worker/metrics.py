@@ -38,12 +38,18 @@ class Metrics:
             "testigo_runner_deaths", "Runners that ended unasked, or were killed", registry=self.registry
         )
 
-    def watch(self, *, in_flight: Callable[[], float], beat_age_seconds: Callable[[], float]) -> None:
+    def watch(
+        self, *, in_flight: Callable[[], float], beat_age_seconds: Callable[[], float], hears: Callable[[], float]
+    ) -> None:
         """Show what is read when it is asked for."""
         runs = Gauge("testigo_runs_in_flight", "Runs that are claimed and not yet answered", registry=self.registry)
         runs.set_function(in_flight)
         age = Gauge("testigo_beat_age_seconds", "Seconds since the last good renewal was sent", registry=self.registry)
         age.set_function(beat_age_seconds)
+        heard = Gauge(
+            "testigo_hears_wake_ups", "1 while wake-ups arrive, 0 while only polling finds work", registry=self.registry
+        )
+        heard.set_function(hears)
 
     def serve(self, port: int) -> None:
         """Serve them on the loopback address, from a thread of its own; at port 0 on any that is free."""

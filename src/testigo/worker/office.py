@@ -99,6 +99,11 @@ class Office:
         """Whether the answer to some run's end is not known yet."""
         return bool(len(self.reporter) or self.settler.unanswered)
 
+    @property
+    def hears(self) -> bool:
+        """Whether wake-ups arrive."""
+        return self._db.listener.hears
+
     def serve(self, hello: Hello) -> None:
         """Claim the kinds that the newest runner has; its queues stay those of the first."""
         self.claimer.serve(*hello.kinds)
