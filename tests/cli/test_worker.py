@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -24,6 +25,18 @@ def transcode(ctx: Context, path: str) -> str:
     ctx.log(f"opened {path}")
     return path.upper()
 """
+
+INTERRUPTED = """
+import os, signal, sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "testigo.worker.runners":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+"""
+"""Ctrl-C in the midst of loading a worker."""
 
 
 @pytest.mark.parametrize("options", [["--runners", "1", "--slots", "2"], ["--inline"]])
@@ -51,3 +64,12 @@ def test_a_worker_without_its_application_says_so(cli: Cli, tmp_path: Path) -> N
     assert ran.returncode == 11
     assert "No module named 'nothing'" in ran.stderr
     assert cli("workers", "list", "--json").json == {"workers": [], "next": None}
+
+
+def test_ctrl_c_while_it_is_loaded_is_no_traceback(tmp_path: Path) -> None:
+    """The command becomes the process of the worker, which has not begun yet: it ends as told, without a word."""
+    (tmp_path / "sitecustomize.py").write_text(INTERRUPTED)
+    command = [sys.executable, "-m", "testigo", "worker", "myapp:app"]
+    there = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    ran = subprocess.run(command, cwd=tmp_path, env=there, capture_output=True, text=True, timeout=60, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "")

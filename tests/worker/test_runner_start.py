@@ -62,7 +62,7 @@ def test_a_worker_starts_its_runners_before_it_loads_what_takes_long() -> None:
     """Until then it has nothing of the database's: a restart loads both sides at once (issue *Limits*)."""
     program = """
 import sys
-import testigo.worker.__main__
+import testigo.worker.program
 from testigo.worker.runners import Runners
 
 def tend(self, now):
@@ -70,6 +70,6 @@ def tend(self, now):
     raise SystemExit
 
 Runners.tend = tend
-testigo.worker.__main__.main(["nowhere:app"])
+testigo.worker.program.main(["nowhere:app"])
 """
     assert subprocess.check_output([sys.executable, "-c", program], text=True).split() == ["tended"]
