@@ -41,6 +41,12 @@ TOKENS = {
     "age-key": "AGE-SECRET-KEY-1" + "QZ" * 29,
 }
 
+CUT = {
+    "aws-key-id": 12, "github-token": 14, "gitlab-token": 13, "slack-token": 9, "google-key": 15, "docker-token": 16,
+    "vault-token": 12, "age-key": 30,
+}  # fmt: skip
+"""How many letters of a token a line may show that is cut, too few for its form."""
+
 KEY = "-----BEGIN {}PRIVATE KEY{}-----\n" + "\n".join([RANDOM + RANDOM[:28]] * 3) + "\n-----END {}PRIVATE KEY{}-----"
 
 ASSIGNED = [
@@ -139,6 +145,22 @@ def test_known_tokens_go_when_they_are_split(kind: str, token: str, join: str, s
     assert clean.count("\n") == text.count("\n")
     assert clean.startswith("first = 1\n")
     assert clean.endswith("\nlast = 2")
+
+
+@pytest.mark.parametrize("kind", CUT)
+@pytest.mark.parametrize("end", ["", "...", "…", "\n"])
+def test_a_token_that_a_border_cuts_is_taken_out(kind: str, end: str) -> None:
+    """What a tool shows of a line ends in it; in the middle of a text so few letters are no secret."""
+    part = TOKENS[kind][: CUT[kind]]
+    assert redact(f"x({part}{end}").startswith("x([redacted:cut-token]")
+    assert redact(f"what begins with {part} is one") == f"what begins with {part} is one"
+
+
+def test_a_comment_between_its_pieces_hides_no_token() -> None:
+    """As where each piece has a line of its own."""
+    token = TOKENS["github-token"]
+    text = f'k = ("{token[:12]}"  # one half\n     "{token[12:]}")'
+    assert redact(text) == 'k = ("[redacted:github-token]\n")'
 
 
 @pytest.mark.parametrize("token", TOKENS.values(), ids=TOKENS)

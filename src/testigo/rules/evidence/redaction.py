@@ -26,7 +26,8 @@ _NAMED = (
 """One of these is in the name of every secret that is known by its name."""
 _ENCODED = re.compile(r"[A-Za-z0-9+/_-]{16,}+={0,2}")
 _ENCODED_LEAST = 16
-_JOINED = r"[\"'`][ \t]{0,20}(?:\\?\n[ \t]{0,200}){0,2}[+.&]?[ \t]{0,20}(?:\\?\n[ \t]{0,200}){0,2}[rbuf]{0,2}[\"'`]"
+_LINES_END = r"(?:(?:#[^\n\"'`]{0,200})?\\?\n[ \t]{0,200}){0,2}"
+_JOINED = rf"[\"'`][ \t]{{0,20}}{_LINES_END}[+.&]?[ \t]{{0,20}}{_LINES_END}[rbuf]{{0,2}}[\"'`]"
 _CONTINUED = r"\\\n[ \t]{0,200}"
 _WRAPPED_LINE = r"[A-Za-z0-9+/=_.-]{1,4096}+[ \t]{0,20}(?:\n|\Z)"
 _WRAPPED = rf"(?<=[A-Za-z0-9+/=_-])[ \t]{{0,20}}\n[ \t]{{0,200}}(?={_WRAPPED_LINE})"
