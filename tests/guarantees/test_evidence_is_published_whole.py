@@ -21,7 +21,7 @@ from testigo.settings import STORE
 from testigo.store.schema import migrate
 from tests.scan.kit import Scene, scene
 from tests.services import Restartable, create_database, server_directory
-from tests.worker.kit import await_end, await_that
+from tests.worker.kit import PATIENCE_SECONDS, await_end, await_that
 from tests.world import World
 
 STEPS = ("page", "analysis", "job", "ack")
@@ -94,7 +94,7 @@ def _held(it: Scene, url: str, step: str) -> AbstractContextManager[None]:
 def _held_by_gate(it: Scene, step: str) -> Iterator[None]:
     it.gate.hold(step)
     it.begin()
-    assert it.gate.reached.wait(60)
+    assert it.gate.reached.wait(PATIENCE_SECONDS)
     yield
     it.gate.open()
 
@@ -104,7 +104,7 @@ def _held_by_lock(it: Scene, url: str, step: str) -> Iterator[None]:
     """The publisher is in its transaction, and waits for a lock that somebody else has."""
     it.gate.hold("page")
     it.begin()
-    assert it.gate.reached.wait(60)
+    assert it.gate.reached.wait(PATIENCE_SECONDS)
     name = it.new.id if step == "analysis" else it.new.publish.id
     with psycopg.connect(url) as holder, psycopg.connect(url, autocommit=True) as eye:
         holder.execute(_LOCKS[step], [name])

@@ -36,7 +36,7 @@ __all__ = ["QUEUE", "Asked", "Scene", "scene", "tree"]
 
 QUEUE = "scan"
 TOKEN = "the-token-of-these-tests"
-TERM_SECONDS = 3.0
+LOG_CHARACTERS = 8_000
 
 FILES = {
     "shop/orders.py": """
@@ -202,7 +202,7 @@ class Scene:
     def work(self) -> None:
         """Start a worker with a publisher, and wait until both can work."""
         log = self.folder / f"worker-{len(list(self.folder.glob('worker-*')))}.log"
-        words = ["testigo.scan.jobs:app", "--queues", QUEUE, "--runners", "1", "--term-seconds", str(TERM_SECONDS)]
+        words = ["testigo.scan.jobs:app", "--queues", QUEUE, "--runners", "1"]
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TESTIGO_")}
         environment |= {"TESTIGO_KEYS": str(self.folder / "keys"), places.ADDRESS_VARIABLE: self.gate.address}
         environment |= {places.TOKEN_VARIABLE: TOKEN}
@@ -270,5 +270,9 @@ def scene(world: World, url: str, folder: Path) -> Iterator[Scene]:
         it.serve()
         it.work()
         yield it
+    except BaseException:
+        for log in sorted(folder.glob("*.log")):  # what failed is to be read with the failure
+            print(f"--- {log.name}\n{log.read_text('utf-8', errors='replace')[-LOG_CHARACTERS:]}")
+        raise
     finally:
         it.close()

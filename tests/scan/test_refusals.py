@@ -11,7 +11,7 @@ from testigo.evidence.analyses import cancel_analysis
 from testigo.evidence.model import AnalysisState
 from testigo.rules.evidence.gate import Verdict
 from tests.scan.kit import Scene, scene
-from tests.worker.kit import await_end
+from tests.worker.kit import PATIENCE_SECONDS, await_end
 from tests.world import World
 
 
@@ -43,7 +43,7 @@ def test_a_cancel_before_the_boundary(world: World, database_url: str, tmp_path:
     with scene(world, database_url, tmp_path) as it:
         it.gate.hold("page")
         it.begin()
-        assert it.gate.reached.wait(60)
+        assert it.gate.reached.wait(PATIENCE_SECONDS)
         world.db.run(cancel_analysis, it.new.id, reason="not needed", action=world.action())
         it.gate.open()
         assert await_end(world, it.new.publish.id) == ["cancelled"]
