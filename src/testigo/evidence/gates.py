@@ -14,8 +14,8 @@ from testigo.evidence.collection import evaluation, lock, lock_latest, renew
 from testigo.evidence.model import AnalysisId, Gate
 from testigo.evidence.projects import hold
 from testigo.rules import fields
+from testigo.rules.discreet import discreet
 from testigo.rules.evidence.gate import Policy, Verdict
-from testigo.rules.text import tidy
 from testigo.store.sql import Statement
 
 __all__ = ["GateSet", "Reevaluated", "gate", "reevaluate", "set_gate"]
@@ -86,7 +86,7 @@ def set_gate(
     text = json.dumps(Policy.from_json(policy.to_json()).to_json(), separators=(",", ":"))
     if baseline is not None:
         fields.must_be_id(baseline, field="baseline")
-    said = tidy(reason).strip()
+    said = discreet(reason).strip()
     digest = digest_of(action, "evidence.set_gate", [project, text, expected_revision, baseline, said])
 
     def body() -> object:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import psycopg
 
+from testigo.access.act import Order, act
+from testigo.access.roles import Right, Role
+from testigo.access.who import Via, Who
 from testigo.evidence.analyses import begin_analysis, cancel_analysis
 from testigo.evidence.exemptions import end_exemption, exempt
+from testigo.evidence.gates import set_gate
 from testigo.evidence.model import Identity
-from testigo.evidence.review import advise, decide, decide_many
+from testigo.evidence.review import advise, decide, decide_many, delete_finding
+from testigo.rules.evidence.gate import DEFAULT
 from testigo.rules.evidence.review import Advice, Decision
 from testigo.rules.identity import content_digest
 from tests.evidence.store.kit import asked, found, listed, one, published
@@ -48,8 +53,13 @@ def test_what_is_known_for_a_secret_is_redacted_once_more_wherever_it_stands(wor
     other = asked()
     world.db.run(begin_analysis, other, action=world.action())
     world.db.run(cancel_analysis, other.id, reason=said, action=world.action())
+    world.db.run(set_gate, "shop", DEFAULT, expected_revision=0, reason=said, action=world.action())
+    who = Who("ana", Role.ADMIN, Via.CLI)
+    order = Order(who, Right.FORGET, "findings.delete", ("finding:b",), world.action(who.actor), said)
+    gone = one(world, analysis_id, "[redacted:github-token]").id
+    world.db.run(act, order, lambda c: delete_finding(c, gone, expected_revision=1, reason=said, action=order.action))
     kept = everything(database_url)
     assert MARKER not in kept
     assert MARKER[4:] not in kept
     assert "[redacted:github-token]" in kept
-    assert len(listed(world, analysis_id)) == 2
+    assert len(listed(world, analysis_id)) == 1
