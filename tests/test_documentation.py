@@ -64,6 +64,15 @@ def test_every_supervisor_waits_for_as_long_as_a_worker_may_need() -> None:
     assert f"{STOP_SECONDS:g} with the defaults" in (HOW_TO / "workers.md").read_text("utf-8")
 
 
+def test_every_file_that_the_promises_name_is_there_and_every_attack_is_named() -> None:
+    """The code that keeps a promise, the tests that attack it, and no test of a guarantee is left out."""
+    text = (ROOT / "GUARANTEES.md").read_text("utf-8")
+    named = re.findall(r"`([a-z_/*0-9]+\.py)`", text)
+    lost = [name for name in named if not [*ROOT.glob(f"tests/{name}"), *ROOT.glob(f"src/testigo/{name}")]]
+    attacks = {f"guarantees/{file.name}" for file in (ROOT / "tests/guarantees").glob("test_*.py")}
+    assert (lost, sorted(attacks - set(named))) == ([], [])
+
+
 def _commands_shown(text: str) -> Iterator[list[str]]:
     """The words of each call of `testigo` in a page, after the program's name."""
     for line in re.findall(r"^(?:\$ |ExecStart=\S*/)(?:python manage.py )?testigo ([a-z-].*)$", text, re.MULTILINE):
