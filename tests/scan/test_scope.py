@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,17 +24,51 @@ def _git(root: Path, *words: str) -> None:
 
 
 def test_a_walk_follows_no_link_and_leaves_out_what_is_no_source(tmp_path: Path) -> None:
-    """Links, binary files, names that are no paths and what tools leave behind; the first three are counted."""
+    """Links, binary files and what tools leave behind; the first two are counted."""
     tree = tmp_path / "tree"
-    _write(tree, "a.py", "deep/b.py", "node_modules/c.js", "env/lib/d.py", "env/pyvenv.cfg", "bad\nname.py")
+    _write(tree, "a.py", "deep/b.py", "node_modules/c.js", "env/lib/d.py", "env/pyvenv.cfg")
     _write(tmp_path, "outside/secret.py")
     (tree / "link.py").symlink_to(tmp_path / "outside/secret.py")
     (tree / "folder").symlink_to(tmp_path / "outside")
     (tree / "image.bin").write_bytes(b"\x89\0\0")
     found = scope(tree)
     assert dict(found.files) == {"a.py": 6, "deep/b.py": 6}
-    assert dict(found.left_out) == {"binary": 1, "link": 1, "name": 1}
+    assert dict(found.left_out) == {"binary": 1, "link": 1}
     assert not found.by_git
+
+
+def test_what_cannot_be_asked_for_by_its_name_is_not_passed_over(tmp_path: Path) -> None:
+    """It is in scope under a name under which there is nothing: whoever takes it fails on it (spec D-24)."""
+    tree = tmp_path / "tree"
+    _write(tree, "bad\nname.py", "bad%0Aname.py", "c:x.py")
+    (Path(os.fsdecode(bytes(tree) + b"/\xff.py"))).write_text("x = 1\n", "utf-8")
+    found = scope(tree)
+    assert dict(found.files) == {"%FF.py": 6, "%bad%0Aname.py": 6, "bad%0Aname.py": 6, "c%3Ax.py": 6}
+    assert dict(found.left_out) == {}
+
+
+def test_what_cannot_be_read_is_not_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file is in scope, so that whoever takes it fails on it; a folder, which may hold anything, ends the scan."""
+    _write(tmp_path, "a.py", "closed.py", "deep/b.py")
+    opens, lists = os.open, os.scandir
+
+    def closed(path: Any, *arguments: Any, **named: Any) -> int:
+        if str(path).endswith("closed.py"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return opens(path, *arguments, **named)
+
+    monkeypatch.setattr(os, "open", closed)
+    found = scope(tmp_path)
+    assert (dict(found.files), dict(found.left_out)) == ({"a.py": 6, "closed.py": 6, "deep/b.py": 6}, {})
+
+    def hidden(path: Any) -> Any:
+        if str(path).endswith("deep"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return lists(path)
+
+    monkeypatch.setattr(os, "scandir", hidden)
+    with pytest.raises(Invalid, match="deep' cannot be read: Permission denied"):
+        scope(tmp_path)
 
 
 def test_what_lies_below_a_tree_is_a_part_of_it(tmp_path: Path) -> None:

@@ -9,9 +9,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from testigo.errors import Invalid
 from testigo.rules.evidence.paths import why_not_canonical
+from testigo.settings import EVIDENCE
 
 __all__ = ["Scope", "absolute", "scope"]
 
@@ -32,7 +34,9 @@ _LIST = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--dedu
 class Scope:
     """The files of `root` that are looked at, canonical paths in order with their bytes; and how many are not, by why.
 
-    `left_out` counts by: link, binary, name (it is no canonical path), gone (it cannot be read). `only` is the part of
+    `left_out` counts by: link, binary, gone (it is not there any more). What is there and cannot be read, or has a name
+    that is no canonical path, is a part of the scope all the same, the latter under a name that is escaped: an analyser
+    that takes it fails on it, so that its silence is no evidence. `only` is the part of
     the root that this is, a file or a folder with a slash at its end; None for all of it.
     """
 
@@ -72,32 +76,47 @@ def absolute(path: Path) -> Path:
 def _looked_at(root: Path, names: Iterable[str], *, by_git: bool, only: str | None = None) -> Scope:
     files: dict[str, int] = {}
     left: Counter[str] = Counter()
+    odd: list[tuple[str, int]] = []
     for name in names:
         if len(files) == FILES_MAX:
             raise Invalid(f"There are too many files under {root}.", field="path", limit=f"{FILES_MAX} files")
-        if why_not_canonical(name):
-            left["name"] += 1
-            continue
         why, size = _examined(root / name)
         if why:
             left[why] += 1
+        elif size is not None and why_not_canonical(name):
+            odd.append((name, size))
         elif size is not None:
             files[name] = size
+    for name, size in odd:
+        files[_escaped(name, files)] = size
     return Scope(root, dict(sorted(files.items())), dict(sorted(left.items())), by_git, only)
+
+
+def _escaped(name: str, taken: Mapping[str, int]) -> str:
+    """A canonical path under which nothing else is in scope, and nothing is in the tree, for a file that has none."""
+    whole = quote(os.fsencode(name), safe="/")
+    escaped = whole if len(whole) <= EVIDENCE.path_bytes_max else f"%{whole[-EVIDENCE.path_bytes_max // 2 :]}"
+    while escaped in taken:
+        escaped = f"%{escaped}"
+    return escaped
 
 
 def _examined(path: Path) -> tuple[str, int | None]:
     """Why a file is left out, or its size; neither for what is no file, as a submodule is none."""
+    size = 0
     try:
         found = path.lstat()
         if stat.S_ISLNK(found.st_mode):
             return "link", None
         if not stat.S_ISREG(found.st_mode):
             return "", None
+        size = found.st_size
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            return ("binary", None) if b"\0" in file.read(BINARY_BYTES) else ("", found.st_size)
-    except OSError:
+            return ("binary", None) if b"\0" in file.read(BINARY_BYTES) else ("", size)
+    except (FileNotFoundError, NotADirectoryError):
         return "gone", None
+    except OSError:
+        return "", size
 
 
 def _by_git(root: Path) -> list[str] | None:
@@ -113,8 +132,17 @@ def _by_git(root: Path) -> list[str] | None:
 
 
 def _walked(root: Path) -> Iterator[str]:
-    for folder, names, files in os.walk(root):
+    for folder, names, files in os.walk(root, onerror=_refused):
         below = Path(folder)
         names[:] = sorted(name for name in names if name not in _LEFT_OUT and not (below / name / _VIRTUAL).exists())
         for name in files:
             yield (below / name).relative_to(root).as_posix()
+
+
+def _refused(error: OSError) -> None:
+    """A folder that cannot be read may hold anything: nobody could say which files were not looked at."""
+    raise Invalid(
+        f"The folder {error.filename!r} cannot be read: {error.strerror}.",
+        field="path",
+        remedy="Scan as somebody who may read it, or scan what lies beside it.",
+    ) from error
