@@ -90,8 +90,10 @@ class Claimed:
 # its limit. Queues are visited in the order given and the outer LIMIT ends the visit. Only a queue
 # with events = "full" has its heads locked here. What is returned stays under 64 KiB, because the
 # rows stay locked while it is sent: documents beyond it are read by a statement of their own, and what
-# the caller knows (queue, kind, lease) is not told again. The jobs
-# are found by `id = ANY (ARRAY[…])`, to which the planner knows one way only; an equality can be a
+# the caller knows (queue, kind, lease) is not told again. The rows come in any order, for to sort them
+# is to copy their documents; the order of the pick and what is unfit stand in the first of them alone.
+# A hint is a row of the pick: whichever it is, the next claim passes over nothing that is ready. The
+# jobs are found by `id = ANY` of an array, to which the planner knows one way only; an equality can be a
 # walk over the whole index, and stays one in a plan that was prepared while the table was tiny.
 _CLAIM = Statement(
     """
@@ -132,11 +134,10 @@ _CLAIM = Statement(
             grant_n = :n,
             leased_at = now(),
             started_at = CASE WHEN :starts OR j.state = 'checkpointed' THEN now() END
-        FROM pick
-        WHERE j.id = ANY (ARRAY[pick.id]) AND pick.fit
+        WHERE j.id = ANY (ARRAY(SELECT pick.id FROM pick WHERE pick.fit))
         RETURNING j.id, j.kind, j.queue, j.stream, j.epoch, j.revision, j.failures, j.losses,
                   j.timeout_seconds, j.finish_by, j.started_at, j.payload, j.checkpoint, j.trace,
-                  j.full_events, j.priority, j.ready_at, pick.place
+                  j.full_events, j.priority, j.ready_at
     ),
     head AS (
         INSERT INTO testigo.stream AS s (name, head, appended_at)
@@ -165,21 +166,24 @@ _CLAIM = Statement(
         HAVING count(*) > 0
         RETURNING 1
     )
-    SELECT g.place, CAST(g.id AS text), array_position(CAST(:kinds AS text[]), g.kind), g.epoch, g.revision,
+    SELECT array_position(CAST(:queues AS text[]), g.queue), CAST(g.id AS text),
+           array_position(CAST(:kinds AS text[]), g.kind), g.epoch, g.revision,
            g.failures, g.losses, g.timeout_seconds, g.finish_by, g.started_at IS NOT NULL,
            CASE WHEN g.sent <= :documents_bytes THEN g.payload END,
            CASE WHEN g.sent <= :documents_bytes THEN g.checkpoint END,
            CASE WHEN g.sent <= :documents_bytes THEN g.trace END,
            g.sent > :documents_bytes,
            CASE WHEN g.is_last THEN g.priority END, CASE WHEN g.is_last THEN CAST(g.ready_at AS text) END,
-           (SELECT array_agg(CAST(p.id AS text)) FROM pick p WHERE NOT p.fit)
-    FROM (SELECT *,
+           CASE WHEN g.row = 1 THEN ARRAY(SELECT CAST(id AS text) FROM pick WHERE fit) END,
+           CASE WHEN g.row = 1 THEN ARRAY(SELECT CAST(id AS text) FROM pick WHERE NOT fit) END
+    FROM (SELECT *, row_number() OVER walk AS row,
                  sum(octet_length(payload) + coalesce(octet_length(checkpoint), 0)
-                     + coalesce(octet_length(trace), 0)) OVER (walk ROWS UNBOUNDED PRECEDING) AS sent,
-                 lead(place) OVER walk IS DISTINCT FROM place AS is_last
+                     + coalesce(octet_length(trace), 0)) OVER walk AS sent,
+                 id IN (SELECT p.id
+                        FROM (SELECT id, place, lead(place) OVER () AS next FROM pick WHERE fit) AS p
+                        WHERE p.next IS DISTINCT FROM p.place) AS is_last
           FROM got
-          WINDOW walk AS (ORDER BY place, priority, ready_at, id)) AS g
-    ORDER BY g.place, g.priority, g.ready_at, g.id
+          WINDOW walk AS (ROWS UNBOUNDED PRECEDING)) AS g
     """
 )
 
@@ -334,26 +338,27 @@ def _grant(slots: int, lease_id: str, action: SessionAction, digest: str, starts
 def _claimed(
     c: Connection, rows: Sequence[tuple[Any, ...]], queues: Sequence[str], kinds: Sequence[str], lease_id: str
 ) -> Claimed:
-    leases = []
+    took = {}
     hints = {}
     left_out = []
     for row in rows:
         (place, job_id, kind, epoch, revision, failures, losses, timeout_seconds, finish_by, started) = row[:10]
-        (payload, checkpoint, trace, is_left_out, priority, ready_at, _) = row[10:]
+        (payload, checkpoint, trace, is_left_out, priority, ready_at, _, _) = row[10:]
         queue = queues[place - 1]
         lease = (job_id, kinds[kind - 1], queue, lease_id, epoch, revision, failures, losses, timeout_seconds)
-        leases.append(Lease._make((*lease, finish_by, started, payload, checkpoint, trace)))
+        took[job_id] = Lease._make((*lease, finish_by, started, payload, checkpoint, trace))
         if is_left_out:
             left_out.append(job_id)
         if ready_at is not None:
             hints[queue] = Hint(priority, ready_at, job_id)
-    unfit = tuple(map(JobId, rows[0][-1] or ()))
+    picked, unfit = rows[0][-2:]
+    leases = tuple([took[job_id] for job_id in picked])
     if not left_out:
-        return Claimed(tuple(leases), hints, unfit)
+        return Claimed(leases, hints, tuple(unfit))
     documents = _documents(c, left_out, lease_id)
     lost = tuple(job_id for job_id in left_out if job_id not in documents)
     held = [lease._replace(**documents.get(lease.job_id, {})) for lease in leases if lease.job_id not in lost]
-    return Claimed(tuple(held), hints, unfit, lost=lost)
+    return Claimed(tuple(held), hints, tuple(unfit), lost=lost)
 
 
 def _documents(c: Connection, ids: Sequence[JobId], lease_id: str) -> dict[str, dict[str, Any]]:
