@@ -76,6 +76,25 @@ def test_a_file_of_a_project_is_a_part_of_it(cli: Cli, world: World, database_ur
     assert cli("analyses", "show", "shop", "--json").json["analysis"]["id"] == whole["analysis"]
 
 
+def test_an_analysis_is_done_again(cli: Cli, database_url: str, tmp_path: Path) -> None:
+    """By the same gate, over the files as they are now; once, and the audit tells it (spec D-10)."""
+    tree(tmp_path / "tree")
+    _, first, _ = _scan(database_url, tmp_path, "--analysers", "ruff", "--fail-on", "low")
+    for name in ("orders", "stock"):
+        (tmp_path / "tree" / "shop" / f"{name}.py").write_text("x = 1\n", "utf-8")
+    words = ("analyses", "reprocess", first["analysis"], "--note", "it was mended", "--json")
+    ran = piped(*words, url=database_url, TESTIGO_KEYS=str(tmp_path / "keys"))
+    out, err = ran.communicate(timeout=PATIENCE_SECONDS)
+    told = json.loads(out)
+    assert (ran.returncode, err, told["gate"]["verdict"]) == (0, "", "passed")
+    assert (told["analysis"]["supersedes"], told["analysis"]["n"]) == (first["analysis"], 2)
+    assert told["gate"]["policy_revision"] is None
+    shown = cli("analyses", "show", first["analysis"])
+    assert f"successor     {told['analysis']['id']}" in shown.out
+    again = cli(*words)
+    assert (again.status, again.error["code"]) == (12, "STATE_CONFLICT")
+
+
 def test_what_was_not_looked_at_is_incomplete(database_url: str, tmp_path: Path) -> None:
     """A file without sense; it is named, and the status is 4 (spec D-24)."""
     tree(tmp_path / "tree")

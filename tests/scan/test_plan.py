@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from testigo.authority.actions import new_id
 from testigo.errors import Invalid, NotFound
+from testigo.evidence.model import AnalysisId
+from testigo.evidence.transport.request import Request
+from testigo.scan.asked import QUEUE, jobs
 from testigo.scan.plan import Wanted, every, plan, project_of
 from testigo.scan.scope import Scope
 from testigo.settings import LIMITS
@@ -88,3 +93,14 @@ def test_what_is_asked_for_by_default(tmp_path: Path) -> None:
 def test_a_project_is_named_after_its_folder(folder: str, name: str) -> None:
     """In letters that every shell takes."""
     assert project_of(Path("/work") / folder) == name
+
+
+def test_jobs_have_ids_that_follow_from_their_analysis() -> None:
+    """The same in every try, each once, and in the order of the parts (spec P-01)."""
+    requests = [Request("ruff", "/tree", (f"{n}.py",)) for n in range(LIMITS.parents_max)]
+    analysis = AnalysisId(new_id())
+    first, again = jobs(requests, QUEUE, analysis), jobs(requests, QUEUE, analysis)
+    ids = [*(part.job.id for part in first.parts), first.publish.id]
+    assert ids == [*(part.job.id for part in again.parts), again.publish.id] == sorted(set(ids))
+    assert {uuid.UUID(each).version for each in ids} == {7}
+    assert not set(ids) & {part.job.id for part in jobs(requests, QUEUE, AnalysisId(new_id())).parts}

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from testigo.authority.actions import new_id
 from testigo.authority.admit import admit
 from testigo.authority.cancel import cancel
 from testigo.evidence.abandoned import Abandoned, end_abandoned
 from testigo.evidence.analyses import begin_analysis, cancel_analysis, finish
 from testigo.evidence.exemptions import end_exemption, exempt
 from testigo.evidence.gates import reevaluate, set_gate
-from testigo.evidence.model import AnalysisState, Identity
+from testigo.evidence.model import AnalysisId, AnalysisState, Identity
 from testigo.evidence.publication import publish
 from testigo.evidence.review import advise, decide, decide_many, delete_finding
 from testigo.rules.evidence.gate import Policy
 from testigo.rules.evidence.review import Advice, Decision
 from testigo.rules.evidence.severity import Severity
 from testigo.rules.identity import content_digest
+from testigo.scan.again import reprocess_analysis
 from tests.evidence.store.kit import asked, attached, found, going, one, published, sealed
+from tests.scan.beginning import scanning
 from tests.scenes.call import Call, call, scene
 from tests.world import World
 
@@ -51,6 +57,16 @@ def end_an_analysis_that_nobody_will_publish(world: World) -> Call:
     world.worker(queues=("scans",), kinds=("testigo.analyse",)).take()
     world.db.run(cancel, [new.publish.id], action=world.action())
     return call(end_abandoned).then(Abandoned(None))
+
+
+@scene(reprocess_analysis)
+def do_an_analysis_again(world: World) -> Call:
+    """It is published; its successor asks the same in another queue."""
+    with TemporaryDirectory() as folder:
+        run = scanning(world, Path(folder), "ruff", "bandit")
+    run.publish(sealed(found("a")), sealed(part=1, analyser="bandit"))
+    made = AnalysisId(new_id())
+    return call(reprocess_analysis, run.id, new_analysis_id=made, action=world.action()).but(queue="elsewhere")
 
 
 @scene(publish)

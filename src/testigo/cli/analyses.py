@@ -12,8 +12,9 @@ from testigo.access.roles import Right
 from testigo.cli import call
 from testigo.cli.analysed import AnalysisRef, analysis_of
 from testigo.cli.call import Call, command
+from testigo.cli.leaving import leaving_in_order
 from testigo.cli.options import After, Limit
-from testigo.cli.ordering import ordered
+from testigo.cli.ordering import Reason, ordered
 from testigo.cli.written import age, moment
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["group", "severities"]
 
-group = call.group("analyses", "Look at analyses, and end them.")
+group = call.group("analyses", "Look at analyses, end them, and do them again.")
 
 
 @command(group, "list", "analyses list", "analyses list --project shop --json")
@@ -57,8 +58,7 @@ def show(here: Call, analysis: AnalysisRef) -> None:
 
     with here.database() as db:
         detail = db.run(read, analysis_of(db, analysis))
-    answer = {"analysis": detail.view, "parts": detail.parts, "summary": detail.summary, "gate": detail.gate}
-    here.answer(answer, lambda: _facts(detail))
+    here.answer(_answer(detail), lambda: _facts(detail))
 
 
 @command(group, "cancel", "analyses cancel 0198f3c2-… --note 'wrong branch'")
@@ -85,6 +85,53 @@ def cancel(
     here.answer(answer, lambda: print(f"The analysis {chosen} {told}."))
 
 
+@command(
+    group,
+    "reprocess",
+    "analyses reprocess shop --note 'the analyser was updated'",
+    "analyses reprocess 0198f3c2-… --note 'the disk was full' --json",
+)
+def reprocess(
+    here: Call,
+    analysis: AnalysisRef,
+    note: Reason = "",
+    served: Annotated[
+        bool, typer.Option("--served", help="An analyser server and workers serve already: start none.")
+    ] = False,
+) -> None:
+    """Do the work of an analysis again, as a new one that supersedes it.
+
+    The same analysers look at the same files as they are now, for the same gate and baseline. What is published, and
+    what was decided about it, stays. An analysis has one successor; one that has not ended is refused. As with `scan`,
+    an analyser server and a worker run for as long as it takes, unless --served says that others do.
+
+    Exit status: as of `scan`.
+    """
+    from testigo.authority.actions import new_id
+    from testigo.cli.scan.carrying import carried_out, leave
+    from testigo.evidence.model import AnalysisId
+    from testigo.scan.again import reprocess_analysis
+    from testigo.scan.asked import QUEUE
+
+    queue, made = QUEUE if served else f"scan-{new_id()[-8:]}", AnalysisId(new_id())
+    with leaving_in_order(), here.database() as db:
+        chosen = analysis_of(db, analysis)
+
+        def begin() -> None:
+            ordered(
+                here,
+                "analyses.reprocess",
+                f"analysis:{chosen}",
+                lambda c, action: reprocess_analysis(c, chosen, queue=queue, new_analysis_id=made, action=action),
+                reason=note,
+                right=Right.RETRY,
+            )
+
+        detail = carried_out(here, db, made, begin, queue=None if served else queue)
+    here.answer(_answer(detail), lambda: _facts(detail))
+    leave(detail)
+
+
 def severities(counts: Mapping[Severity, int]) -> str:
     """How many of each severity, without those of which there is none."""
     return ", ".join(f"{count:,} {severity}" for severity, count in counts.items() if count) or "none"
@@ -108,6 +155,10 @@ def _table(here: Call, found: tuple[AnalysisView, ...]) -> None:
         print_table(columns, found)
     else:
         here.note("There is no analysis.")
+
+
+def _answer(detail: AnalysisDetail) -> dict[str, object]:
+    return {"analysis": detail.view, "parts": detail.parts, "summary": detail.summary, "gate": detail.gate}
 
 
 def _facts(detail: AnalysisDetail) -> None:

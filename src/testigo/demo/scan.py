@@ -24,6 +24,7 @@ from sqlalchemy import Connection
 
 from testigo.authority.actions import Action, JobId, new_id
 from testigo.demo.audience import Audience
+from testigo.evidence.analyses import begin_analysis
 from testigo.evidence.listing import AnalysisDetail
 from testigo.evidence.model import AnalysisId, AnalysisState, NewAnalysis
 from testigo.evidence.projects import hold
@@ -116,7 +117,8 @@ def play(database: Database, project: str, tree: Path, audience: Audience[Standi
         analysers = ", ".join(new.analysers)
         tell(f"{len(found.files)} files, {analysers}: {len(new.parts)} jobs side by side, and one that publishes")
         shows = _Shows(tell, audience, killer, crew)
-        detail = followed(database, new, action=Action("demo"), shows=shows, check=crew.check)
+        database.run(begin_analysis, new, action=Action("demo"))
+        detail = followed(database, new.id, shows=shows, check=crew.check)
         left = killer.ended()
         tell(f"the analysis is {detail.view.state}; the processes leave")
         crew.dismiss()

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from testigo.authority.actions import Action, JobId
 from testigo.authority.cancel import cancel_within
-from testigo.authority.receipts import digest_of, exactly_once
+from testigo.authority.receipts import Kept, digest_of, exactly_once
 from testigo.authority.submissions import How, NewJob, content
 from testigo.authority.submit import submit_within
 from testigo.errors import Conflict, Invalid, KeyConflict, NotFound, StateConflict
@@ -25,7 +25,16 @@ from testigo.rules.text import tidy
 from testigo.settings import LIMITS
 from testigo.store.sql import Statement
 
-__all__ = ["BegunAnalysis", "EndedAnalysis", "begin_analysis", "cancel_analysis", "end_within", "finish"]
+__all__ = [
+    "BegunAnalysis",
+    "EndedAnalysis",
+    "begin_analysis",
+    "begin_within",
+    "begun_by",
+    "cancel_analysis",
+    "end_within",
+    "finish",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +114,17 @@ def begin_analysis(c: Connection, new: NewAnalysis, *, action: Action) -> BegunA
     Raises `Invalid` naming the field, `NotFound` for a baseline that is no published analysis, `KeyConflict` when
     the key of a job names a job already (a key of its own needs every analysis), and what `submit` raises.
     """
-    _check(new)
+    _check(new)  # before its content is told
     digest = digest_of(action, "evidence.begin", _content(new))
-    receipt = exactly_once(c, action, digest, lambda: _begin(c, new, action))
+    return begun_by(exactly_once(c, action, digest, lambda: begin_within(c, new, action)))
+
+
+def begun_by(receipt: Kept) -> BegunAnalysis:
+    """The receipt of a beginning as it is told, from what `begin_within` answered."""
     answer = receipt.answer
     return BegunAnalysis(
         AnalysisId(answer["id"]),
-        new.project,
+        answer["project"],
         answer["n"],
         tuple(JobId(job) for job in answer["jobs"]),
         JobId(answer["publish"]),
@@ -181,7 +194,9 @@ def _finish(
     return EndedAnalysis(analysis_id, AnalysisState(now), ended, receipt.replayed, tuple(wakes))
 
 
-def _begin(c: Connection, new: NewAnalysis, action: Action) -> dict[str, object]:
+def begin_within(c: Connection, new: NewAnalysis, action: Action) -> dict[str, object]:
+    """Begin it as a part of a command that keeps its own receipt; the answer is for `begun_by`."""
+    _check(new)
     held = hold(c, new.project, make=True)
     if new.supersedes is not None:
         _check_superseded(c, new)
@@ -218,6 +233,7 @@ def _begin(c: Connection, new: NewAnalysis, action: Action) -> dict[str, object]
             raise KeyConflict(f"The key {job.key!r} already names a job.", field="key", job=row.job_id)
     return {
         "id": new.id,
+        "project": new.project,
         "n": n,
         "jobs": [part.job.id for part in new.parts],
         "publish": new.publish.id,

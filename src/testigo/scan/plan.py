@@ -5,23 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from testigo.authority.actions import new_id
-from testigo.authority.submissions import NewJob
 from testigo.errors import Invalid, NotFound
 from testigo.evidence.analysers import analyser
-from testigo.evidence.model import AnalysisId, NewAnalysis, NewPart
+from testigo.evidence.model import AnalysisId, NewAnalysis
 from testigo.evidence.transport.request import Request
-from testigo.rules import decide
 from testigo.rules.evidence.gate import Policy
-from testigo.scan.jobs import analyse, publish
+from testigo.scan.asked import QUEUE, jobs
 from testigo.scan.scope import Scope
 from testigo.settings import LIMITS
 
-__all__ = ["BASIC", "FROM_FILES", "Wanted", "every", "jobs", "plan", "project_of"]
+__all__ = ["BASIC", "FROM_FILES", "Wanted", "every", "plan", "project_of"]
 
 BASIC = ("detect-secrets", "bandit", "ruff")
 """What every scan asks for unless it is told otherwise, the slowest first."""
@@ -53,14 +51,6 @@ class _Share(NamedTuple):
     options: Mapping[str, str]
 
 
-class NewJobs(NamedTuple):
-    """The jobs of a new analysis, which know its id."""
-
-    analysis: AnalysisId
-    parts: tuple[NewPart, ...]
-    publish: NewJob
-
-
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What a scan is asked for. `reports` are files that `sarif` and `cyclonedx` read, by the analyser's name."""
@@ -70,7 +60,7 @@ class Wanted:
     reports: Mapping[str, Sequence[Path]] = field(default_factory=dict)
     policy: Policy | None = None
     baseline: AnalysisId | None = None
-    queue: str = "testigo"
+    queue: str = QUEUE
 
 
 def plan(found: Scope, wanted: Wanted, *, apart: Path) -> NewAnalysis:
@@ -80,37 +70,20 @@ def plan(found: Scope, wanted: Wanted, *, apart: Path) -> NewAnalysis:
         if name in FROM_FILES and not wanted.reports.get(name):
             raise Invalid(f"{name} reads files that are named, and none is.", field="analysers")
     shares = _shares(found, names, wanted, apart)
-    new_jobs = jobs(
-        [Request(each.analyser, str(found.root), each.files, each.options) for each in shares], wanted.queue
-    )
+    requests = [Request(each.analyser, str(found.root), each.files, each.options) for each in shares]
+    made = AnalysisId(new_id())
+    new = jobs(requests, wanted.queue, made)
     return NewAnalysis(
         wanted.project,
         str(found.root),
         names,
-        new_jobs.parts,
-        new_jobs.publish,
+        new.parts,
+        new.publish,
         policy=wanted.policy,
         baseline=wanted.baseline,
         scope=None if found.only is None else (found.only,),
-        id=new_jobs.analysis,
+        id=made,
     )
-
-
-def jobs(requests: Iterable[Request], queue: str) -> NewJobs:
-    """The jobs of a new analysis that asks these."""
-    analysis, parts = AnalysisId(new_id()), []
-    for each in requests:
-        # It belongs to this analysis: the same files may have changed by the next one, and are then looked at again.
-        request = replace(each, options={**each.options, "analysis": analysis})
-        Request.from_json(request.to_json())
-        job = analyse.options(queue=queue).new_job(
-            analyser=request.analyser, root=request.root, files=list(request.files), options=dict(request.options)
-        )
-        parts.append(NewPart(request.analyser, job, len(request.files)))
-    # Whatever became of the parts, what they left is published, or the analysis ends and says why.
-    parents = [part.job.id for part in parts]
-    last = publish.options(queue=queue, parents=parents, policy=decide.Policy.RUN).new_job(analysis=analysis)
-    return NewJobs(analysis, tuple(parts), last)
 
 
 def every(found: Scope, apart: Path) -> tuple[str, ...]:

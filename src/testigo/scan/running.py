@@ -8,9 +8,9 @@ from collections.abc import Callable
 from testigo.authority.actions import Action
 from testigo.errors import StateConflict
 from testigo.evidence.abandoned import end_abandoned
-from testigo.evidence.analyses import begin_analysis, cancel_analysis
+from testigo.evidence.analyses import cancel_analysis
 from testigo.evidence.listing import AnalysisDetail, analysis
-from testigo.evidence.model import AnalysisId, AnalysisState, NewAnalysis
+from testigo.evidence.model import AnalysisId, AnalysisState
 from testigo.scan.standing import Standing, standing
 from testigo.store.database import Database
 
@@ -21,28 +21,26 @@ LOOK_SECONDS = 0.1
 
 def followed(
     database: Database,
-    new: NewAnalysis,
+    analysis_id: AnalysisId,
     *,
-    action: Action,
     shows: Callable[[Standing], object],
     check: Callable[[], object],
 ) -> AnalysisDetail:
-    """Begin the analysis, show how it stands until it has ended, and return what became of it.
+    """Show how an analysis stands until it has ended, and return what became of it.
 
-    `check` raises if whoever does the work is gone. One that ends without evidence has ended as `failed`, and says why.
+    `check` raises if whoever does the work is gone. One that ends without evidence says why.
     """
-    database.run(begin_analysis, new, action=action)
     while True:
-        now = database.run(standing, new.id)
+        now = database.run(standing, analysis_id)
         shows(now)
         if now.ended:
             break
         check()
         time.sleep(LOOK_SECONDS)
-    found = database.run(analysis, new.id)
+    found = database.run(analysis, analysis_id)
     if found.view.state is AnalysisState.RUNNING:
-        database.run(end_abandoned, only=new.id)
-        found = database.run(analysis, new.id)
+        database.run(end_abandoned, only=analysis_id)
+        found = database.run(analysis, analysis_id)
     return found
 
 

@@ -9,7 +9,8 @@ from testigo.access.roles import Role
 from testigo.authority.actions import new_id
 from testigo.evidence.model import AnalysisId
 from testigo.rules.evidence.severity import Severity
-from tests.evidence.store.kit import found, going, listed
+from tests.evidence.store.kit import found, going, listed, sealed
+from tests.scan.beginning import scanning
 from tests.web.api.asking import is_problem
 from tests.web.conftest import Site
 from tests.web.panel.dossier import DSSE, SBOM, dossier, several, with_artifact
@@ -134,6 +135,24 @@ def test_an_analysis_is_cancelled_until_it_is_published(site: Site) -> None:
     assert operator.post(path, json={"reason": "again"}).json()["ended"] is False
     done = dossier(site)
     is_problem(operator.post(f"/api/v1/analyses/{done}/cancel", json={"reason": "late"}), 409, "STATE_CONFLICT")
+
+
+def test_an_analysis_that_has_ended_is_done_again_once(site: Site, tmp_path: Path) -> None:
+    """By who may retry, once however often it is asked under one key; what is published stays (spec D-10)."""
+    run, operator = scanning(site.world, tmp_path), site.program(Role.OPERATOR)
+    path, key = f"/api/v1/analyses/{run.id}/reprocess", {"Idempotency-Key": "again-1"}
+    is_problem(operator.post(path, json={}), 409, "STATE_CONFLICT")
+    run.publish(sealed(found("a")))
+    first = operator.post(path, json={"reason": "a new ruff"}, headers=key)
+    assert first.status_code == 201
+    told = first.json()
+    assert (told["project"], told["n"], told["supersedes"]) == ("shop", 2, run.id)
+    assert operator.post(path, json={"reason": "a new ruff"}, headers=key).json() == told
+    is_problem(operator.post(path, json={}), 409, "STATE_CONFLICT")
+    new, old = (operator.get(f"/api/v1/analyses/{each}").json()["view"] for each in (told["analysis_id"], run.id))
+    assert (new["state"], new["supersedes"], new["scope"]) == ("running", run.id, None)
+    assert (old["state"], old["successor"], old["findings"]) == ("complete", new["id"], 1)
+    is_problem(operator.post(f"/api/v1/analyses/{dossier(site)}/reprocess", json={}), 409, "STATE_CONFLICT")
 
 
 def test_an_artifact_is_told_and_downloaded(site: Site, tmp_path: Path) -> None:

@@ -71,6 +71,7 @@ NEEDS: dict[str, Right] = {
     "list_analyses": Right.READ,
     "get_analysis": Right.READ,
     "cancel_analysis": Right.CANCEL,
+    "reprocess_analysis": Right.RETRY,
     "list_findings": Right.READ,
     "decide_findings": Right.REVIEW,
     "get_finding": Right.READ,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +19,7 @@ from testigo.rules.evidence.severity import Severity
 
 if TYPE_CHECKING:
     from testigo.evidence.listing import AnalysisDetail
-    from testigo.evidence.model import AnalysisId, NewAnalysis
+    from testigo.evidence.model import AnalysisId
     from testigo.rules.evidence.gate import Policy
     from testigo.scan.plan import Wanted
     from testigo.scan.scope import Scope
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["group"]
 
 group = call.group("scan", "")
-
-GATE_FAILED, GATE_INCOMPLETE = 3, 4
 
 
 @command(
@@ -94,8 +93,8 @@ def scan(
     Ctrl-C cancels the analysis.
     """
     began_at = time.monotonic()
+    from testigo.cli.scan.carrying import leave
     from testigo.cli.scan.words import answer, tell
-    from testigo.rules.evidence.gate import Verdict
     from testigo.scan.scope import scope
 
     found = scope(path)
@@ -106,17 +105,7 @@ def scan(
         detail = _scanned(here, database, found, replace(wanted, policy=policy, baseline=against), served=served)
     seconds = time.monotonic() - began_at
     here.answer(answer(detail, found, seconds), lambda: tell(detail, found, seconds))
-    verdict = detail.gate.verdict if detail.view.persisted else None
-    match verdict:
-        case Verdict.PASSED:
-            return
-        case Verdict.FAILED:
-            raise typer.Exit(GATE_FAILED)
-        case Verdict.INCOMPLETE:
-            raise typer.Exit(GATE_INCOMPLETE)
-    from testigo.errors import Unfulfilled
-
-    raise typer.Exit(Unfulfilled.exit_status)
+    leave(detail)
 
 
 def _placed(database: Database, found: Scope, path: Path, project: str | None) -> Scope:
@@ -149,6 +138,7 @@ def _wanted(
 ) -> Wanted:
     from testigo.authority.actions import new_id
     from testigo.evidence.transport import places
+    from testigo.scan.asked import QUEUE
     from testigo.scan.plan import Wanted, every, project_of
 
     apart = places.apart()
@@ -156,7 +146,7 @@ def _wanted(
         if not report.is_file():
             raise Misuse(f"There is no file {report}.")
     named = every(found, apart) if analysers is None else tuple(name for name in analysers.split(",") if name)
-    queue = "testigo" if served else f"scan-{new_id()[-8:]}"
+    queue = QUEUE if served else f"scan-{new_id()[-8:]}"
     return Wanted(project or project_of(found.root), named, {"sarif": sarif, "cyclonedx": sbom}, queue=queue)
 
 
@@ -183,33 +173,11 @@ def _judged(
 
 
 def _scanned(here: Call, database: Database, found: Scope, wanted: Wanted, *, served: bool) -> AnalysisDetail:
+    from testigo.cli.scan.carrying import carried_out
+    from testigo.evidence.analyses import begin_analysis
     from testigo.evidence.transport import places
-    from testigo.scan.crew import Crew
     from testigo.scan.plan import plan
 
     new = plan(found, wanted, apart=places.apart())
-    with nullcontext() if served else Crew(here.place.url, here.place.schema, wanted.queue) as crew:
-        if crew is not None:
-            crew.start()
-        detail = _followed(here, database, new, crew)
-        if crew is not None:
-            crew.dismiss()
-    return detail
-
-
-def _followed(here: Call, database: Database, new: NewAnalysis, crew: object) -> AnalysisDetail:
-    """What became of the analysis; whatever ends the command before that cancels it."""
-    from testigo.cli.scan.screen import watched
-    from testigo.scan.crew import Crew
-    from testigo.scan.running import cancelled, followed
-
-    check = crew.check if isinstance(crew, Crew) else lambda: None
-    try:
-        with watched(quiet=here.json) as shows:
-            return followed(database, new, action=here.action(), shows=shows, check=check)
-    except BaseException as error:
-        stopped = isinstance(error, KeyboardInterrupt | SystemExit)
-        why = "The scan was stopped." if stopped else f"The scan cannot go on: {error}"
-        if cancelled(database, new.id, reason=why, action=here.action()):
-            here.note(f"The analysis {new.id} is cancelled.")
-        raise
+    begin = partial(database.run, begin_analysis, new, action=here.action())
+    return carried_out(here, database, new.id, begin, queue=None if served else wanted.queue)

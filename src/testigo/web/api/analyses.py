@@ -16,6 +16,7 @@ from testigo.rules.evidence.coverage import Outcome
 from testigo.rules.evidence.gate import Code, Verdict
 from testigo.rules.evidence.review import Decision
 from testigo.rules.evidence.severity import Severity
+from testigo.scan.again import reprocess_analysis
 from testigo.settings import LIMITS
 from testigo.web.api import dossiers, examples
 from testigo.web.api.bodies import body
@@ -28,7 +29,7 @@ from testigo.web.door import AtDoor, order
 from testigo.web.routes import Routes
 from testigo.web.who import Caller
 
-__all__ = ["AnalysisPath", "CancellingAnalysis", "routes"]
+__all__ = ["AnalysisPath", "CancellingAnalysis", "ReprocessingAnalysis", "routes"]
 
 routes = Routes("/analyses", tags=["analyses"])
 
@@ -176,6 +177,22 @@ class EndedShape(Shape):
     ended: bool
 
 
+class ReprocessingAnalysis(Shape):
+    """Why an analysis is done again."""
+
+    reason: Annotated[str, Field(max_length=LIMITS.text_bytes_max)] = ""
+    """Why, for people: the audit tells it."""
+
+
+class BegunShape(Shape):
+    """The analysis that has begun, and the one whose work it does again."""
+
+    analysis_id: str
+    project: str
+    n: int
+    supersedes: str
+
+
 @routes.get(
     "",
     Right.READ,
@@ -233,6 +250,37 @@ async def post_cancel(
         made, lambda c: cancel_analysis(c, AnalysisId(analysis_id), reason=why.reason, action=made.action)
     )
     return EndedShape.model_validate(done)
+
+
+@routes.post(
+    "/{analysis_id}/reprocess",
+    Right.RETRY,
+    **told(
+        "reprocess_analysis",
+        "Do an analysis again",
+        shows={"analysis_id": dossiers.ANALYSIS_ID, "project": "shop", "n": 6, "supersedes": dossiers.OLD_ID},
+        asks=ReprocessingAnalysis,
+        asks_so={"reason": "the analyser was updated"},
+        status=201,
+        refuses=(NotFound, StateConflict, *AGAIN),
+    ),
+)
+async def post_reprocess(
+    analysis_id: AnalysisPath,
+    why: Annotated[ReprocessingAnalysis, Depends(body(ReprocessingAnalysis))],
+    request: Request,
+    door: AtDoor,
+    who: Caller,
+    key: KeyIfAny = None,
+) -> BegunShape:
+    """Do an analysis again, as a new one that supersedes it, for workers that serve scans in the queue `testigo`.
+
+    What is published stays. One that has not ended, or has a successor already, is refused: 409.
+    """
+    objects = [f"analysis:{analysis_id}"]
+    made = order(request, who, Right.RETRY, "analyses.reprocess", objects, why.reason, action_id=key)
+    done = await door.act(made, lambda c: reprocess_analysis(c, AnalysisId(analysis_id), action=made.action))
+    return BegunShape(analysis_id=done.analysis_id, project=done.project, n=done.n, supersedes=analysis_id)
 
 
 def _part(view: PartView) -> PartShape:

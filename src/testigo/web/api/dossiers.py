@@ -17,11 +17,13 @@ __all__ = [
     "FINDING",
     "FINDING_DETAIL",
     "FINDING_ID",
+    "OLD_ID",
     "POLICY",
     "PROJECT",
 ]
 
 ANALYSIS_ID = "0198f3d0-1c3a-7b10-8f3b-2c4d6e8f0a1b"
+OLD_ID = "0198f3cf-0a1b-7b10-8f3b-2c4d6e8f0a1b"
 FINDING_ID = "0198f3d0-9d1e-7f10-8f3b-2c4d6e8f0a1b"
 DIGEST = "sha256:" + "5f" * 32
 

@@ -10,7 +10,7 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRouter
 from pydantic.json_schema import models_json_schema
 
-from testigo.web.api.analyses import CancellingAnalysis
+from testigo.web.api.analyses import CancellingAnalysis, ReprocessingAnalysis
 from testigo.web.api.found import Advising, Deciding, DeletingFinding, EndingExemption, Exempting
 from testigo.web.api.jobs.asked import Forgetting, NewBatch, NewJobShape, Steering
 from testigo.web.api.operations import Beginning, Looking
@@ -24,7 +24,8 @@ from testigo.web.security.forgery import CSRF_HEADER
 __all__ = ["document"]
 
 _ASKED = (
-    NewJobShape, NewBatch, Steering, Forgetting, Reason, Looking, Beginning, SettingGate, CancellingAnalysis, Deciding,
+    NewJobShape, NewBatch, Steering, Forgetting, Reason, Looking, Beginning, SettingGate, CancellingAnalysis,
+    ReprocessingAnalysis, Deciding,
     Advising, Exempting, EndingExemption, DeletingFinding,
 )  # fmt: skip
 """The shapes of bodies: routes read those themselves, so that FastAPI does not know them."""

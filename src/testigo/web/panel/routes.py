@@ -22,6 +22,7 @@ from testigo.web.panel import (
     operations,
     projects,
     queues,
+    reprocessing,
     settings,
     workers,
 )
@@ -36,5 +37,6 @@ routes.include(files.routes, login.routes)
 routes.include(jobs.routes, job.routes, actions.routes, operations.routes, failed.routes)
 routes.include(events.routes, audit.routes)
 routes.include(findings.routes, deciding.routes, exempting.routes, analyses.routes, artifacts.routes)
+routes.include(reprocessing.routes)
 routes.include(gates.routes, projects.routes)
 routes.include(queues.routes, kinds.routes, workers.routes, settings.routes)
