@@ -39,6 +39,7 @@ ELSEWHERE = {
     "testigo demo": "test_demo.py: test_nothing_is_lost_by_the_kills_of_the_demo",
     "testigo init": "test_init.py: test_its_job_runs",
     "testigo scan": "test_scan.py: test_the_gate_s_verdict_is_the_exit_status",
+    "testigo analyses reprocess": "test_scan.py: test_an_analysis_is_done_again",
     "testigo worker": "test_worker.py: test_a_worker_runs_what_was_submitted",
     "testigo serve": "test_serve.py: test_on_a_database_of_ones_own_a_link_logs_in_once",
     "testigo doctor": "test_doctor.py: test_a_finding_is_told_with_its_reason_and_its_remedy",
