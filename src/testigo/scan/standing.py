@@ -29,7 +29,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Every analyser's parts, in the order of the plan, and the job that publishes."""
+    """Every analyser's parts, in the order of the plan, and the job that publishes; each by its last successor."""
 
     analysers: Mapping[str, Tally]
     publish: State
@@ -42,21 +42,35 @@ class Standing:
 
 _STANDING = Statement(
     """
-    SELECT p.analyser, count(*) AS parts,
-           count(*) FILTER (WHERE j.state IN ('leased', 'running', 'cancelling')) AS running,
-           count(*) FILTER (WHERE j.state = ANY(CAST(CAST(:terminal AS text[]) AS testigo.job_state[]))) AS ended,
-           sum(p.files) AS files,
-           coalesce(sum(p.files) FILTER (WHERE j.state = ANY(CAST(CAST(:terminal AS text[]) AS testigo.job_state[]))),
-                    0) AS files_ended,
-           (SELECT CAST(l.state AS text)
-            FROM testigo.analysis a
-                 JOIN testigo.job l ON l.id = a.publish_job
-            WHERE a.id = CAST(:id AS uuid)) AS publish
-    FROM testigo.part p
-         CROSS JOIN LATERAL (SELECT j.state FROM testigo.job j WHERE j.id = p.job_id OFFSET 0) AS j
-    WHERE p.analysis_id = CAST(:id AS uuid)
-    GROUP BY p.analyser
-    ORDER BY min(p.n)
+    WITH RECURSIVE chain AS (
+        SELECT n, analyser, files, job_id AS head
+        FROM testigo.part
+        WHERE analysis_id = CAST(:id AS uuid)
+        UNION ALL
+        SELECT NULL, NULL, NULL, publish_job
+        FROM testigo.analysis
+        WHERE id = CAST(:id AS uuid)
+        UNION ALL
+        SELECT c.n, c.analyser, c.files, s.successor_id
+        FROM chain c JOIN testigo.successor s ON s.job_id = c.head
+    ),
+    last AS (
+        SELECT c.n, c.analyser, c.files, CAST(coalesce(j.state, t.state, 'cancelled') AS text) AS state
+        FROM chain c
+             LEFT JOIN LATERAL (SELECT * FROM testigo.job j WHERE j.id = c.head OFFSET 0) AS j ON true
+             LEFT JOIN LATERAL (
+                 SELECT t.state FROM testigo.tombstone t WHERE t.job_id = c.head AND t.what = 'pruned' OFFSET 0
+             ) AS t ON true
+        WHERE NOT EXISTS (SELECT FROM testigo.successor s WHERE s.job_id = c.head)
+    )
+    SELECT analyser, count(*) AS parts, count(*) FILTER (WHERE state IN ('leased', 'running', 'cancelling')) AS running,
+           count(*) FILTER (WHERE state = ANY (CAST(:terminal AS text[]))) AS ended, sum(files) AS files,
+           coalesce(sum(files) FILTER (WHERE state = ANY (CAST(:terminal AS text[]))), 0) AS files_ended,
+           (SELECT state FROM last WHERE n IS NULL) AS publish
+    FROM last
+    WHERE n IS NOT NULL
+    GROUP BY analyser
+    ORDER BY min(n)
     """
 )
 
