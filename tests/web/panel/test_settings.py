@@ -168,3 +168,15 @@ def test_a_form_of_another_login_changes_nothing(site: Site, ana: httpx.Client) 
     foreign = dict(paper(plain_browser(site, Role.ADMIN).get("/horizon")).form("/logout").fields)["csrf"]
     assert press(ana, form, csrf=foreign, old=OLD, new=NEW, again=NEW).status_code == 403
     assert entering(site, OLD) == 303
+
+
+def test_the_last_administrator_cannot_disable_themselves(site: Site) -> None:
+    """It is said why, and written down; they go on."""
+    admin = plain_browser(site, Role.ADMIN)
+    asked = paper(admin.get("/horizon/settings/users/disable", params={"name": "admin"}))
+    refused = press(admin, asked.form("/users/disable"), reason="on leave")
+    assert refused.status_code == 409
+    assert "admin is the last administrator: nobody could manage users any more." in refused.text
+    (row,) = site.world.query("SELECT what, result, code FROM testigo.audit")
+    assert (row.what, row.result, row.code) == ("users.disable", "refused", "STATE_CONFLICT")
+    assert admin.get("/horizon/settings").status_code == 200
