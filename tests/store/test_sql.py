@@ -15,6 +15,8 @@ _READ = Statement("SELECT CAST(:texts AS text[]) AS texts")
     [
         [],
         ["a"],
+        [None],
+        ['say "\\"'],
         ["", "NULL", "null"],
         ["same", "same", "same"],
         ['"', '"'],

@@ -89,7 +89,9 @@ def array(values: Sequence[object]) -> str:
     this costs 0.2, and next to nothing for the columns in which every element is the same, or is text
     in which nothing is to be escaped.
     """
-    if len(values) > 1 and values.count(values[0]) == len(values):
+    if len(values) == 1:
+        return f"{{{_element(values[0])}}}"
+    if values and values.count(values[0]) == len(values):
         return "{" + ",".join([_element(values[0])] * len(values)) + "}"
     if {*map(type, values)} == {str}:
         plain = id_array(values)  # type: ignore[arg-type]  # all are text
