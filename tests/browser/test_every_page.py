@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
+from fastapi.routing import iter_route_contexts
 from playwright.sync_api import expect
+from starlette.routing import compile_path
 
 from testigo.access.roles import Right, Role
 from testigo.access.who import Via, Who
@@ -17,6 +19,7 @@ from testigo.rules.states import State
 from testigo.store.database import Database
 from testigo.web.security.cookies import LOGIN_COOKIE
 from tests.browser.conftest import QUICK, visiting
+from tests.browser.evidence import evidence
 from tests.browser.installation import LONG, Installation, hostile, operations_at_rest, shop
 from tests.browser.visits import faults
 from tests.services import create_database, drop_database
@@ -24,11 +27,11 @@ from tests.web.conftest import Site, served
 from tests.world import World
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page, ViewportSize
 
 pytestmark = pytest.mark.needs_chromium
 
-WIDTHS = {"screen": {"width": 1280, "height": 900}, "telephone": {"width": 390, "height": 844}}
+WIDTHS: dict[str, ViewportSize] = {"screen": {"width": 1280, "height": 900}, "telephone": {"width": 390, "height": 844}}
 
 REFUSED = {
     "/nowhere": 404,
@@ -38,8 +41,30 @@ REFUSED = {
 }
 """Pages that say why they have nothing to show, and with which status."""
 
-ONLY = {"light": (), "dark": ("color-contrast",)}
-"""The rules of axe that are asked in a theme, all where none is named: themes differ in their colours alone."""
+LAYOUT = ("link-in-text-block", "scrollable-region-focusable", "target-size")
+
+LOOKS = (
+    ("screen", "light", ()),
+    ("telephone", "light", LAYOUT),
+    ("telephone", "dark", ("color-contrast",)),
+    ("screen", "dark", ("color-contrast",)),
+)
+"""Width, theme, and the rules of axe that are asked, all where none is named: only these can tell looks apart."""
+
+LOOKERS = (Role.VIEWER, Role.OPERATOR, Role.ADMIN)
+
+NO_PAGE = {
+    "/horizon/static/{name}": "a file",
+    "/horizon/signals": "a stream",
+    "/horizon/jobs.csv": "a file",
+    "/horizon/audit.csv": "a file",
+    "/horizon/jobs/{job_id}/{name}.json": "a file",
+    "/horizon/artifacts/{artifact_id}/download": "a file",
+    "/horizon/artifacts/{artifact_id}/attestation": "a file",
+    "/horizon/login/oidc": "a way to another's page",
+    "/horizon/login/oidc/back": "the way back",
+}
+"""Routes of the panel that show nothing in a browser, and what they are."""
 
 
 @dataclass
@@ -49,6 +74,7 @@ class Seen:
     site: Site
     made: Installation
     hostile: list[JobId]
+    evidence: list[str]
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +87,7 @@ def seen(server_url: str, template_name: str) -> Iterator[Seen]:
         made = shop(world)
         unwished = hostile(made)
         with operations_at_rest(url), served(url, world, QUICK) as site:
-            yield Seen(site, made, unwished)
+            yield Seen(site, made, unwished, evidence(site))
     drop_database(server_url, name)
 
 
@@ -80,28 +106,63 @@ def pages(seen: Seen, role: Role) -> Iterator[str]:
     yield from (f"/jobs/{job}" for job in (*made.jobs.values(), *seen.hostile[::3]))
     yield from ("/audit", "/audit?verify=0", f"/jobs/{failed}/retry", f"/jobs/{running}/cancel")
     yield from ("/operations/retry/confirm?q=state:failed", "/queues/pause?name=mail", "/queues/resume?name=reports")
+    yield from (
+        "/operations/cancel/confirm?q=queue:mail",
+        f"/operations/unblock/confirm?id={made.jobs[State.BLOCKED_BY_QUALITY]}",
+    )
+    yield from (f"/kinds/{verb}?name=shop.build_report" for verb in ("pause", "resume"))
+    yield from (f"/jobs/{made.jobs[State.BLOCKED_BY_QUALITY]}/unblock", f"/workers/drain?session={made.worker}")
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("role", [Role.VIEWER, Role.OPERATOR])
-def test_every_page_is_well(browser: Browser, seen: Seen, role: Role, width: str, theme: str) -> None:
-    """It is answered, says and asks for nothing that it should not, axe finds nothing, and it fits the screen."""
-    with visiting(browser, seen.site, viewport=WIDTHS[width]) as somebody:
-        somebody.log_in(role)
-        somebody.looks(theme=theme)
-        page = somebody.open("/horizon")
+def administered(seen: Seen) -> Iterator[str]:
+    """Every page that only an administrator or a reviewer sees; and the evidence, which looks alike to others."""
+    yield from (f"/settings/users/{verb}?name=viewer" for verb in ("disable", "enable"))
+    yield from ("/settings", "/settings/tokens/revoke?name=deploys", f"/jobs/{seen.made.failed[0]}/forget")
+    yield from ("/operations/forget/confirm?q=state:failed", *seen.evidence)
+
+
+def visits(seen: Seen, role: Role) -> Iterator[tuple[str, int]]:
+    """What somebody of this role is shown below /horizon, and with which status."""
+    if role is Role.ADMIN:
+        yield from ((path, 200) for path in administered(seen))
+    else:
+        yield from ((path, 200) for path in pages(seen, role))
+        yield from REFUSED.items()
+
+
+@pytest.mark.parametrize("role", LOOKERS)
+def test_every_page_is_well(browser: Browser, seen: Seen, role: Role) -> None:
+    """It is answered, says and asks for nothing that it should not, axe finds nothing, and it fits each screen."""
+    with visiting(browser, seen.site) as somebody:
+        page = somebody.log_in(role).open("/horizon")
         found: list[str] = []
-        for path in pages(seen, role):
-            somebody.go(page, f"/horizon{path}")
-            found += faults(page, only=ONLY[theme])
-        for path, status in REFUSED.items():
+        for path, status in visits(seen, role):
             somebody.go(page, f"/horizon{path}", status)
-            found += faults(page, only=ONLY[theme])
+            found += faults_in_all_looks(page)
         somebody.context.clear_cookies(name=LOGIN_COOKIE)
         somebody.go(page, "/horizon/login")
-        found += faults(page, only=ONLY[theme])
+        found += faults_in_all_looks(page)
         assert not found, "\n".join(found)
+
+
+def faults_in_all_looks(page: Page) -> Iterator[str]:
+    """What is wrong with a page on any screen and in any theme, which is its root's and needs no other answer."""
+    for width, theme, only in LOOKS:
+        page.set_viewport_size(WIDTHS[width])
+        page.evaluate("(theme) => { document.documentElement.dataset.theme = theme }", theme)
+        yield from (f"{width}, {theme}: {fault}" for fault in faults(page, only=only))
+
+
+def test_every_route_of_the_panel_is_looked_at(seen: Seen) -> None:
+    """Whoever adds a page has it looked at here, or says why it is none."""
+    contexts = iter_route_contexts(seen.site.app.routes)
+    paths = [each.path for each in contexts if each.path and "GET" in (each.methods or ())]
+    routes = {path: compile_path(path)[0] for path in paths if path.startswith("/horizon")}
+    visited = {path.partition("?")[0] for role in LOOKERS for path, status in visits(seen, role) if status == 200}
+    looked_at = {next(route for route, shape in routes.items() if shape.match(f"/horizon{path}")) for path in visited}
+    looked_at.add("/horizon/login")
+    assert looked_at.isdisjoint(NO_PAGE)
+    assert set(routes) - looked_at == set(NO_PAGE)
 
 
 def test_both_languages_are_well(browser: Browser, seen: Seen) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from axe_playwright_python.sync_playwright import Axe
+from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request, Response
 
 from testigo.access.roles import Role
@@ -30,8 +30,6 @@ addEventListener("securitypolicyviolation", (event) =>
 _WIDER = """() => [...document.querySelectorAll("body *")]
   .filter((each) => each.getBoundingClientRect().right > innerWidth + 1 && !each.closest(".scroll, pre, .hidden, svg"))
   .map((each) => each.outerHTML.slice(0, 120))"""
-
-_AXE = Axe()
 
 
 class Visitor:
@@ -89,9 +87,11 @@ class Visitor:
 
 def faults(page: Page, *, only: Sequence[str] = ()) -> Iterator[str]:
     """What is wrong with a page as it stands, by these rules of axe or all of them."""
-    chosen = {"runOnly": list(only)} if only else {}
-    found: Any = _AXE.run(page, options={"resultTypes": ["violations"], **chosen}).response
-    for violation in found["violations"]:
+    if not page.evaluate("typeof axe === 'object'"):  # it is brought in once a page: there is half a megabyte of it
+        page.evaluate(AXE_SCRIPT)
+    options = {"resultTypes": ["violations"], **({"runOnly": list(only)} if only else {})}
+    found: Any = page.evaluate("async (options) => (await axe.run(options)).violations", options)
+    for violation in found:
         for node in violation["nodes"][:3]:
             yield f"{page.url}: {violation['id']}: {node['html'][:200]} {node.get('failureSummary', '')[:300]}"
     width, wide = page.evaluate("[innerWidth, document.documentElement.scrollWidth]")
