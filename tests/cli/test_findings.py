@@ -257,6 +257,7 @@ def test_what_cannot_be_exported_leaves_what_was_there(cli: Cli, world: World, t
     assert cli("findings", "export", new.id, "--output", str(file)).status == 12
     assert cli("findings", "export", "shop", "--output", str(file)).status == 13
     assert cli("findings", "export", "nothing", "--output", str(file)).status == 13
+    assert cli("analyses", "cancel", new.id, "--note", "so that nobody publishes it").status == 0
     assert cli("findings", "export", published(world, found("a")), "--output", str(tmp_path / "no" / "f")).status == 2
     assert cli("findings", "export", new.id, "--json").status == 2
     assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("out", "before")]
