@@ -159,4 +159,4 @@ def _effects(verb: Verb, job: JobView, t: Words) -> Iterator[str]:
             yield t("Its payload, output, error and log are deleted now instead of after their time.")
             yield t("A tombstone of it remains, and its events as long as their stream keeps them.")
     if verb is Verb.CANCEL and job.is_parent:
-        yield t("Jobs that wait for it can then never succeed: each does what its own policy says.")
+        yield t("Each job that waits for it does what its own policy says: it fails, is cancelled, waits on, or runs.")
