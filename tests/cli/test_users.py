@@ -107,13 +107,15 @@ def test_users_are_listed(add: Any, cli: Cli) -> None:
 def test_a_user_is_changed_and_told_whether_that_changed_anything(
     add: Any, cli: Cli, db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The role, the password, and whether they may log in."""
+    """The role, the password, and whether they may log in: not the last administrator."""
     add("ana")
     assert cli("user", "role", "Ana", "admin").out == "ana has the role admin now.\n"
     assert cli("user", "role", "ana", "admin", "--json").json == {"name": "ana", "changed": False}
     monkeypatch.setattr(sys, "stdin", io.StringIO("another horse\n"))
     assert cli("user", "password", "ana", "--password-stdin").out == "ana has another password now.\n"
     assert verified(the_user(db).password_hash, "another horse")
+    assert cli("user", "disable", "ana").status == 12
+    add("bea", "--role", "admin")
     assert cli("user", "disable", "ana", "--note", "left").out == "ana is disabled now.\n"
     assert cli("user", "disable", "ana").out == "ana was so already: nothing changed.\n"
     assert db.run(known, "ana") is None
