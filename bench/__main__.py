@@ -51,9 +51,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measure what testigo costs on this machine.")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the full number of jobs (default 1.0)")
     parser.add_argument("--only", default="", metavar="WORD", help="only rows whose function has this in its name")
-    parser.add_argument(
-        "--panel", action="store_true", help="only what panel and API read, with a million jobs"
-    )
+    parser.add_argument("--panel", action="store_true", help="only what panel and API read, with a million jobs")
     parser.add_argument("--json", type=Path, default=None, metavar="FILE", help="where to write the figures")
     return parser.parse_args()
 
