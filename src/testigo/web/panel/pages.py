@@ -23,6 +23,7 @@ from testigo.access.roles import Right
 from testigo.web.panel.charts import bar, sparkline
 from testigo.web.panel.icons import STATES, icon
 from testigo.web.panel.looks import COOKIE, Looks
+from testigo.web.panel.refusals import meaning
 from testigo.web.panel.words import Words, chosen_language, words_in
 from testigo.web.panel.written import Written
 from testigo.web.security.forgery import csrf_token
@@ -73,7 +74,7 @@ _environment = Environment(
     lstrip_blocks=True,
     auto_reload=False,
 )
-_environment.globals.update(bar=bar, icon=icon, sparkline=sparkline, states=STATES)
+_environment.globals.update(bar=bar, icon=icon, meaning=meaning, sparkline=sparkline, states=STATES)
 
 
 def render(
