@@ -31,7 +31,8 @@ class _Page(NamedTuple):
     columns: dict[str, str]
 
 
-# What another part has said already is kept once; within one part it is refused, as `_REPEATED` finds.
+# What another part has said already is kept once; within one part it is refused, as `_REPEATED` finds. The OFFSET has
+# each fingerprint looked up in the baseline: else every page might read the whole of that.
 _INSERT = Statement(
     """
     WITH inserted AS (
@@ -41,7 +42,8 @@ _INSERT = Statement(
                EXISTS (SELECT
                        FROM testigo.finding b
                        WHERE b.analysis_id = CAST(:baseline AS uuid) AND b.analyser = :analyser
-                         AND b.fingerprint = g.fingerprint),
+                         AND b.fingerprint = g.fingerprint
+                       OFFSET 0),
                g.suppressed, :analyser, g.fingerprint, g.rule, g.path, g.document
         FROM unnest(CAST(:ids AS uuid[]), CAST(:severities AS testigo.severity[]), CAST(:lines AS integer[]),
                     CAST(:suppressed AS boolean[]), CAST(:fingerprints AS text[]), CAST(:rules AS text[]),
