@@ -41,7 +41,7 @@ def known(world: World) -> dict[str, str]:
         (("src/",), set(NAMES)),
         (None, set(NAMES)),
     ],
-    ids=str,
+    ids=["a file", "a folder", "a folder and a file", "a folder as a file", "the top", "the whole"],
 )
 def test_it_resolves_what_lies_in_it_and_nothing_else(
     world: World, scope: tuple[str, ...] | None, gone: set[str]
