@@ -8,8 +8,10 @@ from collections.abc import Iterator
 import httpx
 
 from testigo.access.roles import Role
+from testigo.rules.outcomes import Fail
 from tests.web.api.asking import is_problem, submitted
 from tests.web.conftest import Site
+from tests.web.panel.stage import failed
 
 
 def told(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, object]]]:
@@ -72,6 +74,25 @@ def test_a_stream_is_followed_from_now_on(site: Site) -> None:
         job_id = submitted(operator)
         sequence, event = next(told(answer.iter_lines()))
     assert (sequence, event["subject"]) == (2, job_id)
+
+
+def as_browsers_part_them(answer: httpx.Response) -> Iterator[str]:
+    """The lines of an answer: they end at LF, and not wherever `splitlines`, and so httpx, sees an end."""
+    rest = ""
+    for text in answer.iter_text():
+        *lines, rest = (rest + text).split("\n")
+        yield from lines
+
+
+def test_words_that_part_lines_elsewhere_part_no_event(site: Site) -> None:
+    """JSON holds U+2028 and U+2029 as they are, and no line of a stream of events ends there."""
+    words = "one\u2028two\u2029three"
+    failed(site.world, outcome=Fail("E", words, permanent=True))
+    with site.program(Role.OPERATOR).stream(
+        "GET", "/api/v1/events/live", params={"stream": "q", "after": "1"}
+    ) as answer:
+        sequence, event = next(told(as_browsers_part_them(answer)))
+    assert (sequence, event["type"], event["data"]["message"]) == (2, "job.failed", words)  # type: ignore[index]
 
 
 def test_what_cannot_be_followed_is_refused_before_it_begins(site: Site) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 
@@ -16,6 +17,9 @@ PING = ": ping\n\n"
 """What is sent so that both ends, and whatever is between them, know that the other lives."""
 
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
+_LINE_ENDS = re.compile(r"\r\n|\r|\n")
+"""Of this format alone. `str.splitlines` knows others, such as U+2028, which JSON has within its texts."""
 
 
 async def sent(messages: AsyncGenerator[str, None]) -> StreamingResponse:
@@ -32,7 +36,7 @@ def message(event: str, data: Mapping[str, object] | str, *, id: str | None = No
     """One event as it is sent. Data that is no text is sent as JSON on one line."""
     text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
     lines = [*([f"id: {id}"] if id is not None else []), f"event: {event}"]
-    return "\n".join([*lines, *(f"data: {line}" for line in text.splitlines() or [""])]) + "\n\n"
+    return "\n".join([*lines, *(f"data: {line}" for line in _LINE_ENDS.split(text))]) + "\n\n"
 
 
 async def _all(messages: AsyncGenerator[str, None], first: str) -> AsyncIterator[str]:
