@@ -10,6 +10,7 @@ import pytest
 
 from testigo.authority.actions import JobId
 from testigo.authority.cancel import cancel
+from testigo.authority.renew import renew
 from testigo.authority.sessions import close_session
 from testigo.authority.settle import Settlement
 from testigo.authority.submissions import NewJob
@@ -31,11 +32,17 @@ class Holding:
         self.term = Term(self.worker.session, opened_at=clock())
         self.answered: list[Run] = []
         self.errors: list[BaseException] = []
+        self.beats_meanwhile = False
         self._tickets = iter(range(1, 10_000))
 
     def settled(self, runs: Sequence[Run], *, seconds: float) -> None:
         """The answer to these is known."""
         self.answered.extend(runs)
+        if self.beats_meanwhile:
+            beat, held, low_water = self.term.next_beat()
+            session = self.term.session
+            self.world.db.run(renew, session.id, held, epoch=session.epoch, beat=beat, low_water=low_water)
+            self.term.beaten(beat)
 
     def has(self, count: int) -> bool:
         """Whether the answers to so many are known."""
@@ -136,6 +143,22 @@ def test_an_end_that_is_refused_fails_alone(world: World, holding: Holding, sett
     await_that(lambda: len(holding.answered) == 2)
     assert "KEY_CONFLICT" in world.job(_id(first)).error
     assert world.state(_id(second)) == "permanent_failure"
+
+
+def test_no_end_is_lost_to_a_beat_that_comes_while_ends_are_reported_one_by_one(
+    world: World, holding: Holding, settler: Settler
+) -> None:
+    """A beat says below which command nothing will be asked for again: not before the last row's answer (spec P-04)."""
+    world.submit(NewJob("other", queue="q", key="taken", client="c", payload=Document("1")))
+    *fine, refused = holding.claim(4)
+    child = NewJob("other", queue="q", key="taken", client="c", payload=Document("2"))
+    holding.beats_meanwhile = True
+    settler.put([*(ended(run, Fail("NO", "", permanent=True)) for run in fine), ended(refused, Succeed(), child)])
+    await_that(partial(holding.has, 4), "the answers to all")
+    assert [world.state(_id(run)) for run in fine] == ["permanent_failure"] * 3
+    assert "KEY_CONFLICT" in world.job(_id(refused)).error
+    _, _, low_water = holding.term.next_beat()
+    assert low_water == holding.term.action().n
 
 
 def test_what_a_session_that_is_over_reports_is_kept_as_late(world: World, holding: Holding, settler: Settler) -> None:

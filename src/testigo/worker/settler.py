@@ -170,16 +170,20 @@ class Settler:
         term, action, rows = deferred
         rows = self._without_what_nobody_keeps(term, rows)
         if rows:
-            began_at = time.monotonic()
-            try:
-                self._slow.ask(settle_deferred, [(place, _end(run)) for place, run in rows], action=action)
-            except Exception as error:
-                self._refused(deferred, rows, error)
-                return
-            self._done(term, [run for _, run in rows], began_at)
-            if any(isinstance(_end(run).outcome, Fail) or _end(run).children for _, run in rows):
-                self._look()
+            self._report(term, action, rows)
+        # Not before the last row's answer: what is below the low-water mark is not executed any more (spec P-04).
         term.answered(action)
+
+    def _report(self, term: Term, action: SessionAction, rows: list[tuple[int, Run]]) -> None:
+        began_at = time.monotonic()
+        try:
+            self._slow.ask(settle_deferred, [(place, _end(run)) for place, run in rows], action=action)
+        except Exception as error:
+            self._refused(term, action, rows, error)
+            return
+        self._done(term, [run for _, run in rows], began_at)
+        if any(isinstance(_end(run).outcome, Fail) or _end(run).children for _, run in rows):
+            self._look()
 
     def _without_what_nobody_keeps(self, term: Term, rows: list[tuple[int, Run]]) -> list[tuple[int, Run]]:
         """Of a session that is over, only results are evidence: nothing else is worth a command."""
@@ -190,28 +194,27 @@ class Settler:
         self._done(term, [run for _, run in rows if run.ticket in gone], time.monotonic())
         return kept
 
-    def _refused(self, deferred: _Deferred, rows: list[tuple[int, Run]], error: Exception) -> None:
+    def _refused(self, term: Term, action: SessionAction, rows: list[tuple[int, Run]], error: Exception) -> None:
         """One row that is refused takes no other with it: it becomes a failure of that run alone."""
         if self._leaving.is_set():
             return
         if isinstance(error, ReceiptExpired):
-            self._done(deferred.term, [run for _, run in rows], time.monotonic())
+            self._done(term, [run for _, run in rows], time.monotonic())
             return
         if len(rows) > 1:
             for row in rows:
-                self._settle_deferred(_Deferred(deferred.term, deferred.action, [row]))
+                self._report(term, action, [row])
             return
         ((_, run),) = rows
-        deferred.term.answered(deferred.action)
         end = _end(run)
         if isinstance(end.outcome, Fail) and not end.children:
             # Not even a failure is taken: the reaper has the last word on this run.
             self._grumbler.say("the end of job %s is refused: %s", run.lease.job_id, _reason(error))
-            self._done(deferred.term, [run], time.monotonic())
+            self._done(term, [run], time.monotonic())
             return
         code = error.code if isinstance(error, Error) else type(error).__name__
         run.end = Settlement(end.lease, Fail(code, _reason(error)))
-        self._defer(_Deferred(deferred.term, deferred.term.action(), [(0, run)]))
+        self._defer(_Deferred(term, term.action(), [(0, run)]))
 
     def _done(self, term: Term, runs: Iterable[Run], began_at: float) -> None:
         answered = list(runs)
