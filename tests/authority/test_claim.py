@@ -59,6 +59,16 @@ def test_a_claim_without_a_lease_id_is_refused(world: World) -> None:
     assert refused.value.field == "lease_id"
 
 
+def test_a_claim_that_names_a_queue_twice_is_refused(world: World) -> None:
+    """It would pick each of its jobs twice, and what is picked twice would be run twice (spec D-03)."""
+    (job_id,) = world.submit()
+    worker = world.worker(queues=("q", "other", "q"))
+    with pytest.raises(Invalid) as refused:
+        worker.claim(4)
+    assert refused.value.field == "queues"
+    assert world.state(job_id) == "ready"
+
+
 def test_a_lease_tells_of_the_losses_before_it_and_of_the_trace_that_asked_for_it(world: World) -> None:
     """What was lost before may run alone, and a handler's span has its submitter's for a parent, also when the claim
     is sent again and when the work is done again (spec model.md, *A job*)."""

@@ -39,9 +39,13 @@ sys.meta_path.insert(0, Interrupting())
 """Ctrl-C in the midst of loading a worker."""
 
 
-@pytest.mark.parametrize("options", [["--runners", "1", "--slots", "2"], ["--inline"]])
+@pytest.mark.parametrize(
+    "options",
+    [["--runners", "1", "--slots", "2", "--queues", "media,other,media"], ["--inline", "--queues", "media,media"]],
+)
 def test_a_worker_runs_what_was_submitted(cli: Cli, tmp_path: Path, options: list[str]) -> None:
-    """From submit to the output, its log lines as JSON, and drained by SIGTERM with status 0."""
+    """From submit to the output, its log lines as JSON, and drained by SIGTERM with status 0. A queue that is named
+    twice is served once."""
     (tmp_path / "myapp.py").write_text(APP)
     job = cli("jobs", "submit", "media.transcode", "--queue", "media", "--payload", '{"path": "a.mp4"}').out.strip()
     command = [sys.executable, "-m", "testigo", "worker", "myapp:app", "--json", *options]

@@ -294,6 +294,8 @@ def _check(queues: Sequence[QueueClaim], kinds: Sequence[str], starts: bool) -> 
         fields.whole(wanted.slots, field=f"queues[{at}].slots", low=0, high=fields.INTEGER_MAX)
         if wanted.hint is not FROM_THE_FRONT:
             _check_hint(wanted.hint, f"queues[{at}].hint")
+    if len({wanted.queue for wanted in queues}) < len(queues):  # each of its jobs would be picked as often
+        raise Invalid("A queue is named twice.", field="queues", remedy="Name each queue once.")
     fields.flag(starts, field="starts")
 
 

@@ -64,7 +64,7 @@ class InlineWorker:
     ) -> None:
         self.database = db
         self._registry = registry
-        self.queues = tuple(queues) or tuple(dict.fromkeys(spec.queue for spec in registry))
+        self.queues = tuple(dict.fromkeys(queues or (spec.queue for spec in registry)))
         session = NewSession(
             agent or f"inline-{new_id()}",
             self.queues,

@@ -61,7 +61,7 @@ def _order(given: argparse.Namespace) -> Order:
         app=given.app,
         url=given.url,
         schema=given.schema,
-        queues=tuple(given.queues.split(",")) if given.queues else (),
+        queues=_queues(given),
         runners=whole(min(runners, options.runners_max), field="runners", low=1, high=options.runners_max),
         agent=given.agent,
         replace=given.replace,
@@ -82,16 +82,20 @@ def _run_inline(given: argparse.Namespace) -> int:
     where = installation(given.url or application.url, given.schema or application.schema)
     leaving = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: leaving.set())
-    queues = given.queues.split(",") if given.queues else ()
     with (
         suppress(KeyboardInterrupt),
         Database(where.url, schema=where.schema) as db,
-        InlineWorker(db, application.registry, queues=queues, agent=given.agent) as worker,
+        InlineWorker(db, application.registry, queues=_queues(given), agent=given.agent) as worker,
     ):
         kinds = ", ".join(application.registry.kinds)
         logging.getLogger("testigo.worker").info("runs %s in this process, queues %s", kinds, ", ".join(worker.queues))
         worker.serve(leaving)
     return 0
+
+
+def _queues(given: argparse.Namespace) -> tuple[str, ...]:
+    """Those that were named, each once, in their order."""
+    return tuple(dict.fromkeys(given.queues.split(","))) if given.queues else ()
 
 
 def _parser() -> argparse.ArgumentParser:
