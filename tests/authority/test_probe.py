@@ -9,6 +9,7 @@ from testigo.authority.probe import Findings, probe
 from testigo.authority.promote import promote
 from testigo.authority.retire import retire_lapsed
 from testigo.authority.submissions import NewJob
+from testigo.settings import LIMITS
 from tests.world import World
 
 LATER = datetime(2040, 1, 1, tzinfo=UTC)
@@ -38,6 +39,14 @@ def test_what_waits_for_its_time_is_found_by_queue_and_the_next_by_its_date(worl
     for queue in queues:
         world.db.run(promote, queue)
     assert world.db.run(probe).due == ()
+
+
+def test_a_queue_is_found_behind_however_many_others_whose_jobs_wait(world: World) -> None:
+    """Its name is no reason to leave its retries waiting (spec P-13)."""
+    queues = [*(f"a{n}" for n in range(LIMITS.page_max)), "z"]
+    world.submit(*(NewJob("work", queue=queue, run_at=LATER) for queue in queues))
+    world.query("UPDATE testigo.job SET due_at = now() WHERE queue = 'z'")
+    assert world.db.run(probe).due == ("z",)
 
 
 def test_what_waits_for_its_admission_and_what_has_lapsed_is_found(world: World) -> None:

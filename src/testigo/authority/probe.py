@@ -44,19 +44,20 @@ _PROBE = Statement(
                  ORDER BY j.queue, j.due_at
                  LIMIT 1
              ) AS next
-    ),
-    seen AS (SELECT queue, due_at FROM waiting LIMIT :limit)
+    )
     SELECT EXISTS (SELECT FROM testigo.admission) AS admits,
            EXISTS (SELECT FROM testigo.lapse WHERE at < now()) AS lapses,
-           (SELECT array_agg(queue) FROM seen WHERE due_at <= now()) AS due,
-           (SELECT extract(epoch FROM min(due_at) - clock_timestamp()) FROM seen WHERE due_at > now()) AS next_seconds
+           (SELECT array_agg(queue)
+            FROM (SELECT queue FROM waiting WHERE due_at <= now() ORDER BY due_at LIMIT :limit) AS longest) AS due,
+           (SELECT extract(epoch FROM min(due_at) - clock_timestamp()) FROM waiting WHERE due_at > now())
+               AS next_seconds
     """
 )
 
 
 @single_statement
 def probe(c: Connection) -> Findings:
-    """Look what a sweep would find. Of more than `LIMITS.page_max` queues with waiting jobs the first are seen."""
+    """Look what a sweep would find; of more than `LIMITS.page_max` queues with due jobs, those that wait longest."""
     (row,) = _PROBE.rows(c, limit=LIMITS.page_max)
     seconds = None if row.next_seconds is None else max(0.0, float(row.next_seconds))
     return Findings(row.admits, row.lapses, tuple(row.due or ()), seconds)
