@@ -192,6 +192,14 @@ def test_a_socket_folder_that_cannot_be_trusted_is_not_used_again(directory: Pat
     assert trap == "gone" or list(folder.iterdir()) == []
 
 
+@pytest.mark.parametrize("left", ["", "[]", '{"folder": "x", "process": {"pid": 1}}'])
+def test_what_a_loss_of_power_left_of_the_address_keeps_nobody_from_a_start(directory: Path, left: str) -> None:
+    """A name may outlive the bytes that were written under it: it is then as good as none (spec P-31)."""
+    (directory / "server.json").write_text(left)
+    with EmbeddedServer.use(directory) as server, connect(server.url) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
 @root_only
 def test_for_root_it_runs_as_nobody_behind_a_closed_door_and_changes_no_mode(empty: Path) -> None:
     """Root's server is an unprivileged account's, though no folder on the way to its data is open to it (spec P-32)."""

@@ -52,12 +52,12 @@ def take_address(file: Path, account: Account) -> Address:
 
 
 def recall(file: Path) -> Address | None:
-    """The address that was remembered, or None."""
+    """The address that was remembered, or None; also where a machine lost its power before its bytes were on disk."""
     try:
         found = json.loads(file.read_bytes())
-    except FileNotFoundError:
+        return Address(found["folder"], Process(**found["process"]) if found["process"] else None)
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
-    return Address(found["folder"], Process(**found["process"]) if found["process"] else None)
 
 
 def remember(file: Path, address: Address) -> None:
