@@ -11,13 +11,14 @@ from psycopg import sql
 from sqlalchemy import Connection
 
 from testigo.authority import claim, renew, save, settle, submit
-from testigo.authority.actions import Action
+from testigo.authority.actions import Action, new_id
 from testigo.authority.submissions import NewJob
 from testigo.errors import IsolationUnsupported
 from testigo.store.command import single_statement
 from testigo.store.database import AsyncDatabase, Database
 from tests.store.day import live_a_day
 from tests.store.roles import as_role, ordinary_role
+from tests.world import World
 
 
 @pytest.fixture
@@ -107,3 +108,18 @@ def test_a_direct_connection_of_an_event_loop_does_the_same(database_url: str) -
 
     hot = " ".join(submit._SUBMIT.sql.split())[:24]
     assert asyncio.run(work()) == (("off", "off", "force_generic_plan"), [hot])
+
+
+def test_times_are_read_whatever_style_the_role_has_them_written_in(database_url: str, role: str) -> None:
+    """A claim tells where the next one looks on, by a time as text; where nobody is in between, both are read."""
+    configure(database_url, "ALTER ROLE {} SET DateStyle = 'German'", role)
+    configure(database_url, "GRANT ALL ON SCHEMA testigo TO PUBLIC")
+    configure(database_url, "GRANT ALL ON ALL TABLES IN SCHEMA testigo TO PUBLIC")
+    with Database(as_role(database_url, role)) as db:
+        world = World(db)
+        submitted = world.submit(*(NewJob("work", queue="q") for _ in range(2)))
+        worker = world.worker()
+        claimed = worker.claim(1)
+        wanted = [claim.QueueClaim("q", 1, claimed.hints["q"])]
+        more = db.run(claim.claim, wanted, ("work",), slots=1, lease_id=new_id(), action=worker.action())
+        assert [lease.job_id for lease in (*claimed.leases, *more.leases)] == submitted

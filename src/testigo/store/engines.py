@@ -38,12 +38,14 @@ _HELLO = """
 # What is prepared is planned once, and not for the parameters of one day. No scan: a plan may be made
 # while a table is tiny. No compiler: before PostgreSQL 18 a scan that cannot be avoided, of a table
 # with one row, then costs so much on paper that each execution is compiled first, 2 to 6 s for a
-# submit. No statement waits for a lock without end, those of the hot paths included (P-08).
+# submit. No statement waits for a lock without end, those of the hot paths included (P-08). Times are written
+# as the driver and a claim's hints read them, whatever the role or PGDATESTYLE says.
 _OUR_OWN = f"""
     SET plan_cache_mode = force_generic_plan;
     SET enable_seqscan = off;
     SET jit = off;
-    SET lock_timeout = '{STORE.lock_timeout_seconds}s'
+    SET lock_timeout = '{STORE.lock_timeout_seconds}s';
+    SET DateStyle = 'ISO'
 """
 
 
