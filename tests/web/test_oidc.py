@@ -13,11 +13,14 @@ from joserfc.jwk import RSAKey
 from testigo.access.audit import verify
 from testigo.access.roles import Role
 from testigo.access.users import disable_user, known
+from testigo.authority.actions import new_id
 from testigo.settings import Web
 from testigo.web.oidc import COOKIE
 from testigo.web.security.cookies import LOGIN_COOKIE
+from testigo.web.security.forgery import csrf_of
 from tests.web.conftest import Site, served
 from tests.web.issuer import CLIENT_ID, CLIENT_SECRET, Issuer, issuer
+from tests.web.panel.paper import paper
 from tests.world import World
 
 ANA = "ana@127.0.0.1"
@@ -121,6 +124,21 @@ def test_whom_a_login_adds_or_changes_is_in_the_audit(here: Site, there: Issuer)
         ("oidc:127.0.0.1", "oidc", "users.role", [f"user:{ANA}"], "done"),
     ]
     assert here.db.run(verify).broken is None
+
+
+def test_whoever_logs_in_there_makes_themselves_no_password_here(here: Site) -> None:
+    """They would keep it, and their role, when they are nobody there any more: it is neither offered nor done."""
+    browser = here.anybody()
+    browser.get(return_address(browser))
+    page = paper(browser.get("/horizon/settings"))
+    assert not [form for form in page.forms if form.action.endswith("/settings/password")]
+    csrf = csrf_of(str(browser.cookies.get(LOGIN_COOKIE)))
+    sent = {"csrf": csrf, "action_id": new_id(), "new": "a better horse", "again": "a better horse"}
+    refused = browser.post("/horizon/settings/password", data=sent, headers={"Origin": here.url})
+    assert "testigo user password" in paper(refused, 422).text
+    ana = here.db.run(known, ANA)
+    assert ana is not None
+    assert ana.password_hash is None
 
 
 def test_whoever_was_disabled_here_stays_out(here: Site) -> None:

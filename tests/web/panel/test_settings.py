@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import httpx
 import pytest
 
-from testigo.access.logins import log_in
+from testigo.access.logins import log_in, make_link, use_link
 from testigo.access.passwords import hashed
 from testigo.access.roles import RIGHTS, Role
 from testigo.access.secret import Secret
@@ -78,6 +78,17 @@ def test_a_password_is_not_changed_by_mistake(
     assert field in paper(answer, 422).text
     assert new not in answer.text
     assert entering(site, OLD) == 303
+
+
+def test_whoever_came_by_a_link_gives_themselves_a_first_password(site: Site) -> None:
+    """There is no old one to be known; from then on there is."""
+    link, secret = Secret.new(), Secret.new()
+    site.db.run(make_link, "ana", link.digest, action=site.world.action())
+    site.db.run(use_link, link.digest, secret.digest)
+    ana = site.client({"Origin": site.url}, {LOGIN_COOKIE: secret.text})
+    assert press(ana, settings(ana).form("/password"), new=NEW, again=NEW).status_code == 303
+    assert entering(site, NEW) == 303
+    assert "old" in paper(press(ana, settings(ana).form("/password"), new=OLD, again=OLD), 422).text
 
 
 def test_the_old_password_cannot_be_guessed_there(ana: httpx.Client) -> None:

@@ -44,8 +44,9 @@ Password = Annotated[str, Form(max_length=2_000)]
 async def show(request: Request, door: AtDoor, who: Caller) -> HTMLResponse:
     """The page."""
     manages = who.may(Right.MANAGE)
-    own, every, given = await asyncio.gather(
+    own, kept, every, given = await asyncio.gather(
         attempt(door, logins_of, who.name) if who.via is not Via.TOKEN else _nothing(),
+        attempt(door, users.known, who.name) if who.via is not Via.TOKEN else _nothing(),
         attempt(door, users.users, limit=_SHOWN) if manages else _nothing(),
         attempt(door, tokens, limit=_SHOWN) if manages else _nothing(),
     )
@@ -59,6 +60,7 @@ async def show(request: Request, door: AtDoor, who: Caller) -> HTMLResponse:
         zones=sorted(zones()),
         rights=sorted(RIGHTS[who.role]),
         logins=own,
+        may_change=kept is not None and (kept.password_hash is not None or who.via is Via.LINK),
         users=every,
         tokens=given,
         action_id=new_id(),
@@ -121,13 +123,22 @@ async def end_others(request: Request, door: AtDoor, who: Caller, action_id: Act
 
 
 async def _check(request: Request, door: Door, who: Who, old: str) -> None:
-    """Whoever changes a password knows the one that holds, if there is one. Raises `Invalid`, `TooManyRequests`."""
+    """Whoever changes a password knows the one that holds, or came by a link. Raises `Invalid`, `TooManyRequests`.
+
+    Whom an issuer lets in makes none here: they would keep it, and their role, when they are nobody there any more.
+    """
     if who.via is Via.TOKEN:
         raise Invalid("A token has no password.", field="old", remedy="Log in as a user.")
     address = request.client.host if request.client else None
     known = await door.run(users.known, who.name)
-    if known is None or known.password_hash is None:
+    if known is None or (known.password_hash is None and who.via is Via.LINK):
         return
+    if known.password_hash is None:
+        raise Invalid(
+            "You have no password here: another login page lets you in.",
+            field="old",
+            remedy="Change it there. Or have one given to you, with `testigo user password NAME`.",
+        )
     await door.run(throttle.begin_try, who.name, address)
     if not await asyncio.to_thread(passwords.verified, known.password_hash, old):
         raise Invalid("That is not the password that holds now.", field="old", remedy="Go back and type it again.")
