@@ -8,9 +8,10 @@ import httpx
 import pytest
 from sqlalchemy import event
 
+from testigo.access.logins import end_logins
 from testigo.access.roles import Role
 from testigo.access.secret import Secret
-from testigo.access.tokens import NewToken
+from testigo.access.tokens import NewToken, revoke_token, tokens
 from testigo.settings import Web
 from testigo.web.security.cookies import LOGIN_COOKIE
 from tests.web.conftest import Site, served
@@ -43,6 +44,30 @@ def test_guesses_are_held_back_and_nobody_who_is_known_with_them(
         assert [answer.status_code for answer in answers] == [401] * (BURST - 1) + [429] * 2
         assert int(answers[-1].headers["retry-after"]) > 0
         assert known.get("/api/v1/jobs").status_code == 200
+
+
+def revoked(site: Site) -> None:
+    """Every token is."""
+    for each in site.db.run(tokens).items:
+        site.db.run(revoke_token, each.name, action=site.world.action())
+
+
+def logged_out(site: Site) -> None:
+    """The viewer is, wherever they are."""
+    site.db.run(end_logins, "viewer")
+
+
+@pytest.mark.parametrize(("known", "ended"), [(Site.program, revoked), (Site.as_, logged_out)], ids=["token", "login"])
+def test_what_has_ended_is_held_back_as_what_never_was(
+    database_url: str, world: World, known: Callable[[Site, Role], httpx.Client], ended: Callable[[Site], None]
+) -> None:
+    """A program goes on to send the token that was revoked: that it was known once is no reason to ask for ever."""
+    with served(database_url, world, Web(requests_per_second=0.001, requests_burst=BURST)) as site:
+        client = known(site, Role.VIEWER)
+        assert client.get("/api/v1/jobs").status_code == 200
+        ended(site)
+        answers = [client.get("/api/v1/jobs").status_code for _ in range(BURST + 1)]
+        assert answers == [401] * BURST + [429]
 
 
 @pytest.mark.parametrize("stranger", [token, cookie])

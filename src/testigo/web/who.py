@@ -72,6 +72,8 @@ async def _look(request: Request, command: Callable[[Connection, str], Who | Non
     digest, strangers = digest_of(secret), request.app.state.strangers
     strangers.admit(digest, request.client.host if request.client else None)
     found = await door_of(request).identify(command, digest)
-    if found is not None:
+    if found is None:
+        strangers.forget(digest)
+    else:
         strangers.meet(digest)
     return found

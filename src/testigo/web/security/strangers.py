@@ -36,3 +36,7 @@ class Strangers:
         self._met[digest] = None
         if len(self._met) > _MET_MAX:
             self._met.popitem(last=False)
+
+    def forget(self, digest: str) -> None:
+        """Count a credential that was looked up and is nobody's, or nobody's any more, as any other stranger's."""
+        self._met.pop(digest, None)
