@@ -11,6 +11,7 @@ from typing import Any
 from testigo.authority.report import LogLine, Progress, report
 from testigo.authority.start import Held
 from testigo.errors import ProtocolBroken
+from testigo.settings import LIMITS
 from testigo.worker.asking import Asker, Grumbler
 from testigo.worker.desk import Desk
 from testigo.worker.runs import Run
@@ -50,7 +51,7 @@ class Reporter:
         run.told += 1
         made: Note
         match note:
-            case [_, "progress", int() | float() as done, (None | int() | float()) as total, str(text)]:
+            case [_, "progress", done, total, str(text)] if _is_amount(done) and (total is None or _is_amount(total)):
                 made = Progress(held, run.told, datetime.now(UTC), done, total, text)
             case [_, "log", int() | float() as at, str(level), str(text)] if 0 <= at < 1e11:
                 made = LogLine(held, run.told, datetime.fromtimestamp(at, UTC), level, text)
@@ -94,3 +95,8 @@ class Reporter:
         self._is_sending = False
         for run, _ in batch:
             run.unreported -= 1
+
+
+def _is_amount(number: object) -> bool:
+    """Whether this may be told; a report is refused as a whole, and holds what others told."""
+    return type(number) in (int, float) and 0 <= number <= LIMITS.amount_max  # type: ignore[operator]
