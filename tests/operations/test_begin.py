@@ -122,6 +122,20 @@ def test_states_that_a_verb_is_not_for_are_refused(world: World) -> None:
         assert refused.value.field == "states"
 
 
+@pytest.mark.parametrize("verb", [Verb.CANCEL, Verb.UNBLOCK])
+@pytest.mark.parametrize("wanted", [Filter(unresolved=True), Filter(cause="0" * 16)], ids=["unresolved", "cause"])
+def test_a_search_for_failures_names_their_state(world: World, verb: Verb, wanted: Filter) -> None:
+    """Nothing that failed for good can be cancelled or unblocked: it is neither counted so nor begun."""
+    failed(world, 1)
+    for look in (
+        lambda: world.db.run(preview, verb, Selection(wanted=wanted)),
+        lambda: began(world, verb, Selection(wanted=wanted)),
+    ):
+        with pytest.raises(Invalid) as refused:
+            look()
+        assert refused.value.field == "states"
+
+
 def test_named_jobs_are_all_frozen(world: World) -> None:
     """Whoever names a job is told what became of it, be it gone or unfit."""
     ready, over = world.submit(*(NewJob("work", queue="q") for _ in range(2)))

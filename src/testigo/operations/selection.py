@@ -36,9 +36,8 @@ def narrowed(verb: Verb, selection: Selection) -> Filter:
     wanted = selection.wanted
     if verb in _FAILURES and not wanted.states:
         return replace(wanted, states=(State.PERMANENT_FAILURE,), unresolved=True)
-    if not wanted.states:
-        return replace(wanted, states=() if wanted.cause or wanted.unresolved else _ordered(QUALIFIED[verb]))
-    left = QUALIFIED[verb] & set(wanted.states)
+    meant = wanted.states or ((State.PERMANENT_FAILURE,) if wanted.cause or wanted.unresolved else tuple(State))
+    left = QUALIFIED[verb] & set(meant)
     if not left:
         limit = ", ".join(_ordered(QUALIFIED[verb]))
         raise Invalid(f"there is nothing to {verb} of a job in such a state", field="states", limit=limit)
