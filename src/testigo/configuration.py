@@ -92,12 +92,21 @@ def worker_settings(given: Mapping[str, object] | None = None) -> Worker:
 def web_settings(given: Mapping[str, object] | None = None) -> Web:
     """How the panel and the API are served: `settings.Web` with what is given, as `worker_settings` does."""
     found = _settings(WEB, "web", given)
-    address = urlsplit(found.public_url)
-    if found.public_url and (address.scheme not in ("http", "https") or not address.hostname or address.query):
-        raise SettingInvalid(
-            "That is no address of a web site.", field="web.public_url", limit="https://host/prefix, without a query"
-        )
+    for name in ("public_url", "oidc_issuer"):
+        if not _is_web_site(getattr(found, name)):
+            raise SettingInvalid(
+                "That is no address of a web site.", field=f"web.{name}", limit="https://host/prefix, without a query"
+            )
     return found
+
+
+def _is_web_site(url: str) -> bool:
+    """Whether this is the address of one, or nothing."""
+    try:
+        address = urlsplit(url)
+    except ValueError:
+        return False
+    return not url or (address.scheme in ("http", "https") and bool(address.hostname) and not address.query)
 
 
 def _settings(default: S, table: str, given: Mapping[str, object] | None) -> S:
