@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from testigo.evidence.analysers import Analyser, analyser
-from testigo.evidence.reported import Unread
+from testigo.evidence.reported import Attached, Trouble, Unread
 from testigo.rules.evidence.finding import Finding
 from tests.evidence.analysers.running import UNSAFE, findings, readings, task, tree, unread
 
@@ -145,3 +145,16 @@ def test_requirements_that_are_in_no_bill_are_told(tmp_path: Path) -> None:
     found = readings(analyser("cyclonedx-py", apart=tmp_path), task(root, tmp_path / "work"))
     assert unread(found) == {"deep/requirements.txt": False}
     assert sum(1 for each in found if not isinstance(each, Unread)) == 1
+
+
+def test_a_bill_is_made_of_nothing_outside_its_file_and_says_what_it_lacks(tmp_path: Path) -> None:
+    """A tree names what it likes, by whatever way; what is not in the bill is no silence (spec D-15, D-24)."""
+    (tmp_path / "outside.txt").write_text("hunter2hunter2\n", "utf-8")
+    text = f"flask==3.0.0\n-r {tmp_path}/outside.txt\n--req=../outside.txt\n-c ../outside.txt\n-r gone.txt\n==\n"
+    root = tree(tmp_path / "tree", {"requirements.txt": text})
+    bill, lacks = readings(analyser("cyclonedx-py", apart=tmp_path), task(root, tmp_path / "work"))
+    assert isinstance(bill, Attached)
+    assert isinstance(lacks, Trouble)
+    assert b"flask" in bill.body
+    assert b"hunter2" not in bill.body
+    assert lacks.reason == "what these lines of requirements.txt say is not in the bill: 2, 3, 4, 5, 6"

@@ -7,21 +7,25 @@ from pathlib import Path, PurePosixPath
 
 from testigo.errors import EvidenceInvalid
 from testigo.evidence.analysers.model import Bounds, Command, Ended, Task
-from testigo.evidence.analysers.programs import environment, installed, module
-from testigo.evidence.reported import Attached, Reading, Unread
+from testigo.evidence.analysers.programs import environment, installed, program, said
+from testigo.evidence.reported import Attached, Reading, Trouble, Unread
 from testigo.evidence.sbom.sanitise import MEDIA_TYPE, SBOM_BYTES_MAX, sanitised
 
 __all__ = ["Cyclonedx", "CyclonedxPy"]
 
 NAME = "sbom.cdx.json"
 REQUIREMENTS = frozenset({"requirements.txt"})
+ALONE = Path(__file__).with_name("alone_cyclonedx.py")
+_LACKS = "not in the bill: "
+_LINES_NAMED = 20
 
 
 class CyclonedxPy:
     """Runs cyclonedx-py of our own environment, so that the same requirements give the same bytes.
 
     It reads the tree's `requirements.txt`, or the environment whose Python the option `environment`
-    names; that Python is run, so it is one of the caller's and never one that lies in the tree.
+    names; that Python is run, so it is one of the caller's and never one that lies in the tree. No other file that the
+    requirements name is read: it may lie anywhere.
     """
 
     name = "cyclonedx-py"
@@ -45,13 +49,17 @@ class CyclonedxPy:
             if not files:
                 return None
             about = ("requirements", *options, f"./{files[0]}")
-        return Command(module("cyclonedx_py", *about), environment=environment(task.work))
+        return Command(program(ALONE, *about), environment=environment(task.work))
 
     def read(self, task: Task, ended: Ended | None) -> Iterator[Reading]:
-        """The one artifact, if anything was run; then as skipped the files of requirements that are not in it."""
+        """The one artifact, if anything was run; then what is not in it: lines of its file, and whole files."""
         if ended is not None:
             yield _attached(ended.stdout, "cyclonedx-py's report", task)
-            for path in self._nearest_first(task)[0 if "environment" in task.options else 1 :]:
+            files = self._nearest_first(task)
+            if lines := [each.removeprefix(_LACKS) for each in said(ended.stderr) if each.startswith(_LACKS)]:
+                named = ", ".join([*lines[:_LINES_NAMED], *(["…"] if len(lines) > _LINES_NAMED else [])])
+                yield Trouble(f"what these lines of {files[0]} say is not in the bill: {named}")
+            for path in files[0 if "environment" in task.options else 1 :]:
                 yield Unread(path, "the bill is made of something else", failed=False)
 
     def _nearest_first(self, task: Task) -> list[str]:
