@@ -108,6 +108,7 @@ def test_artifacts_are_named_by_their_digests_alone(tmp_path: Path) -> None:
         "Content-Length: -1",
         "Content-Length: ²",
         "Content-Length: 99999999999999999999999",
+        "Content-Length: 00000000000099999999999",
         "Transfer-Encoding: chunked",
     ],
 )

@@ -42,6 +42,7 @@ CONNECTIONS_MAX = 64
 """Connections that are served at a time; further ones are closed."""
 IDLE_SECONDS = 60.0
 LOOPBACK = "127.0.0.1"
+_DIGITS_MAX = len(str(REQUEST_BYTES_MAX))
 
 _log = logging.getLogger("testigo.analyser")
 _RUN = re.compile(r"/v1/runs/([^/]+)(?:/(pages|ack|artifacts/([^/]+)))?")
@@ -197,7 +198,7 @@ class _Door(BaseHTTPRequestHandler):
         if "Transfer-Encoding" in self.headers or not said.isascii() or not said.isdigit():
             self.close_connection = True
             raise Invalid("The length of the body must be told.", field="Content-Length")
-        if int(said[:12]) > REQUEST_BYTES_MAX:
+        if len(said) > _DIGITS_MAX or int(said) > REQUEST_BYTES_MAX:
             self.close_connection = True
             raise Invalid("The body is too large.", field="body", limit=f"{REQUEST_BYTES_MAX} bytes")
         return self.rfile.read(int(said))
