@@ -6,6 +6,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -119,6 +120,16 @@ def test_no_secret_passes_in_any_field() -> None:
     assert "plain words" not in text
     (other,) = sealed([replace(said, parts={"line": SECRET.replace("a1", "z9")})])
     assert other.fingerprint == finding.fingerprint  # it is no hash of the secret
+
+
+@pytest.mark.parametrize("field", ["rule", "rule_name", "message", "snippet"])
+@pytest.mark.parametrize("end", ["", "...", " " * 8])
+def test_a_token_that_a_border_cuts_stays_in_no_field(field: str, end: str) -> None:
+    """Each text ends where it ends, whatever others are looked at together with it (spec D-14)."""
+    given_so: dict[str, Any] = {field: f"x({SECRET[:14]}{end}"}
+    (finding,) = sealed([replace(ASSERT, metadata={"a": "b"}, **given_so)])
+    assert SECRET[:14] not in finding.canonical().decode()
+    assert SECRET[:14] not in redacted(replace(finding, **given_so)).canonical().decode()
 
 
 def test_a_secret_is_redacted_before_text_is_cut() -> None:

@@ -136,13 +136,14 @@ PATTERNS: tuple[Pattern, ...] = (
     _row("docker-token", "dckr_pat_", r"dckr_pat_[A-Za-z0-9_-]{20,}+"),
     _row("vault-token", "hvs. hvb.", r"hv[sb]\.[A-Za-z0-9_-]{20,}+"),
     _row("age-key", "AGE-SECRET-KEY-", r"AGE-SECRET-KEY-1[A-Z0-9]{50,}+"),
-    # What a tool shows of a line may end in the middle of a secret: too short for its form, and half of it still.
+    # What a tool shows of a line may end in the middle of a secret: too short for its form, and half of it still. Texts
+    # that are looked at together have a line feed and a NUL between them.
     _row(
         "cut-token",
         "AKIA ASIA ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- xox AIza k_live_ dckr_pat_ hvs. AGE-SECRET-KEY-",
         r"(?P<secret>A[KS]IA[A-Z0-9]{4,15}|gh[pousr]_[A-Za-z0-9]{4,19}|github_pat_[A-Za-z0-9_]{4,19}"
         r"|glpat-[A-Za-z0-9_.-]{4,19}|xox[abeprs]-[A-Za-z0-9-]{3,9}|AIza[A-Za-z0-9_-]{6,29}|[rs]k_live_[A-Za-z0-9]{4,9}"
-        r"|dckr_pat_[A-Za-z0-9_-]{4,19}|hvs\.[A-Za-z0-9_-]{4,19}|AGE-SECRET-KEY-1[A-Z0-9]{4,49})(?:\.{3}|…)?\s{0,8}\Z",
+        r"|dckr_pat_[A-Za-z0-9_-]{4,19}|hvs\.[A-Za-z0-9_-]{4,19}|AGE-SECRET-KEY-1[A-Z0-9]{4,49})(?:\.{3}|…)?\s{0,9}(?:\Z|\x00)",
     ),
 )
 
