@@ -1,7 +1,8 @@
 """What counts as known when only what is new is to count: nothing that nobody accepted (spec D-20, D-21, D-23).
 
 Running twice accepts nothing. A baseline is what a person set for the project, or the newest complete analysis of its
-whole source that passed: by the project's gate, or by one of its own that lets through no more than the one asked for.
+whole source that passed: by the project's gate as it is set now, or by one of its own that lets through no more than
+the one asked for.
 """
 
 from __future__ import annotations
@@ -26,12 +27,13 @@ _PASSED = Statement(
     SELECT CAST(p.baseline_id AS text) AS baseline, CAST(a.id AS text) AS id, a.policy
     FROM testigo.project p
          LEFT JOIN LATERAL (
-             SELECT a.id, a.n, a.policy, a.state, a.verdict
+             SELECT a.id, a.n, a.policy, a.state, a.verdict, a.evaluated_at
              FROM testigo.analysis a
              WHERE a.project = p.name AND a.scanner_persisted AND a.scope IS NULL
              ORDER BY a.n DESC
              LIMIT :looks
          ) AS a ON a.state = 'complete' AND a.verdict = 'passed'
+                   AND (a.policy IS NOT NULL OR p.policy_at IS NULL OR a.evaluated_at >= p.policy_at)
     WHERE p.name = :project
     ORDER BY a.n DESC
     """

@@ -57,3 +57,16 @@ def test_only_what_is_complete_whole_and_no_laxer_is_a_baseline(world: World) ->
     own = published(world)
     assert world.db.run(baseline_of, "shop", DEFAULT) == own
     assert world.db.run(baseline_of, "other", DEFAULT) is None
+
+
+def test_what_passed_an_older_gate_is_no_baseline(world: World) -> None:
+    """Whoever sets the gate has the newest judged by it: an older one has passed that of its time alone (spec D-21)."""
+    world.db.run(set_gate, "shop", Policy(), expected_revision=0, action=world.action())
+    published(world, found("a"))
+    lax = published(world, found("a"))
+    assert world.db.run(baseline_of, "shop", DEFAULT) == lax
+    world.db.run(set_gate, "shop", DEFAULT, expected_revision=1, action=world.action())
+    assert world.db.run(baseline_of, "shop", DEFAULT) is None
+    passes = published(world)
+    world.db.run(set_gate, "shop", DEFAULT, expected_revision=2, action=world.action())
+    assert world.db.run(baseline_of, "shop", DEFAULT) == passes
