@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from testigo.errors import Broken, StoragePressure
-from testigo.evidence.server.spool import Spool, size_of
+from testigo.evidence.server.spool import MARK, Spool, size_of
 
 ID = "0" * 32
 
@@ -46,6 +46,22 @@ def test_a_server_that_is_gone_is_recognised_and_one_that_lives_is_left_alone(tm
     assert {path.name for path in _base(tmp_path).iterdir()} == {living.folder.name, spool.folder.name}
     assert (living.folder / "run").is_dir()
     living.close()
+    spool.close()
+
+
+def test_one_that_starts_is_left_alone_by_another_that_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the moment at which it can be recognised (spec D-12)."""
+    writes = os.write
+
+    def written(file: int, data: bytes) -> int:
+        done = writes(file, data)
+        monkeypatch.setattr(os, "write", writes)
+        Spool.open(tmp_path).close()
+        return done
+
+    monkeypatch.setattr(os, "write", written)
+    spool = Spool.open(tmp_path)
+    assert (spool.folder / "mark").read_bytes() == MARK
     spool.close()
 
 

@@ -73,13 +73,13 @@ class Spool:
 
     @classmethod
     def _made(cls, base: Path, in_memory: bool, capacity_bytes: int) -> Spool:
-        """The folder has its final name, by which others look at it, only once it is marked and locked."""
+        """The folder is locked before it is marked, by which others know it, and only then has its final name."""
         name = secrets.token_hex(16)
         new = base / f"{_NEW}{name}"
         new.mkdir(mode=0o700)
         mark = os.open(new / "mark", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        os.write(mark, MARK)
         fcntl.flock(mark, fcntl.LOCK_EX)
+        os.write(mark, MARK)
         new.rename(base / name)
         return cls(base / name, in_memory, capacity_bytes, mark)
 
