@@ -197,6 +197,23 @@ def test_an_error_that_is_about_no_file_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "location",
+    [
+        {"physicalLocation": {"artifactLocation": {"uri": "."}}},
+        {"physicalLocation": {"artifactLocation": {"uri": "https://example.org/rules"}}},
+        {"logicalLocations": [{"name": "main"}]},
+        7,
+    ],
+)
+def test_an_error_about_what_is_no_file_of_a_tree_is_told(tmp_path: Path, location: Any) -> None:
+    """It is about all of the tree, for all that anybody knows (spec D-24)."""
+    notification = {"level": "error", "message": {"text": "out of memory"}, "locations": [location]}
+    invocation = {"executionSuccessful": True, "toolExecutionNotifications": [notification]}
+    path = written(tmp_path, sarif(run(invocations=[invocation])))
+    assert readings(path) == [Trouble("out of memory")]
+
+
+@pytest.mark.parametrize(
     ("members", "says"),
     [
         ({}, "error"),

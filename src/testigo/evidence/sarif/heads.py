@@ -149,8 +149,7 @@ def _note(invocation: Mapping[str, Any], head: Head) -> None:
                 path = head.places.of(artifact).path
             except EvidenceInvalid:  # a place outside the tree has no part in the coverage of the tree
                 continue
-            if path is not None:
-                head.unread.append(Unread(path, reason, failed=True))
+            head.unread.append(Trouble(reason) if path is None else Unread(path, reason, failed=True))
 
 
 def _levels(invocation: Mapping[str, Any], rules: Rules) -> dict[str, str]:
