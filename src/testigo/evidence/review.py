@@ -18,6 +18,7 @@ from testigo.authority.batch import check_batch
 from testigo.authority.receipts import digest_of, exactly_once
 from testigo.errors import Invalid, NotFound, RevisionMismatch, StateConflict
 from testigo.evidence.collection import check_revision, lock, renew
+from testigo.evidence.following import open_jobs
 from testigo.evidence.model import AnalysisId, FindingId
 from testigo.rules import fields
 from testigo.rules.evidence import review as rules
@@ -138,18 +139,6 @@ _ADVISE = Statement(
         advised_at = CASE WHEN CAST(:advisor AS text) IS NULL THEN NULL ELSE now() END
     WHERE id = CAST(:id AS uuid)
     RETURNING 1
-    """
-)
-
-_ACTIVE = Statement(
-    """
-    SELECT 1
-    FROM (SELECT job_id FROM testigo.part WHERE analysis_id = CAST(:id AS uuid)
-          UNION
-          SELECT CAST(:publish_job AS uuid)) AS of(job_id)
-         CROSS JOIN LATERAL (SELECT j.state FROM testigo.job j WHERE j.id = of.job_id OFFSET 0) AS j
-    WHERE j.state NOT IN ('succeeded', 'succeeded_degraded', 'permanent_failure', 'cancelled', 'superseded')
-    LIMIT 1
     """
 )
 
@@ -274,12 +263,12 @@ def delete_finding(
 
     def body() -> list[object]:
         analysis_id = _analysis_of(c, finding_id)
-        locked = lock(c, analysis_id)
+        lock(c, analysis_id)
         row = _READ.row(c, ids=[finding_id], analysis=analysis_id)
         if row is None:
             raise _unknown(finding_id)
         rules.decide(_review(row), expected_revision, Decision.OPEN)  # it refuses what was not seen as it is
-        if _ACTIVE.rows(c, id=analysis_id, publish_job=locked.publish_job):
+        if open_jobs(c, analysis_id):
             raise StateConflict(
                 f"Jobs of the analysis {analysis_id} have not ended.",
                 field="finding",

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from testigo.authority.actions import new_id
+from testigo.authority.cancel import cancel
+from testigo.authority.reprocess import reprocess
 from testigo.errors import (
     ActionIdCollision,
     CollectionChanged,
@@ -226,6 +228,21 @@ def test_a_finding_is_deleted_by_itself(world: World) -> None:
     assert world.query("SELECT count(*) AS n FROM testigo.occurrence")[0].n == 2
     with pytest.raises(NotFound):
         world.db.run(delete_finding, target, action=world.action(), **options)
+
+
+def test_nothing_is_deleted_while_the_successor_of_a_job_goes_on(world: World) -> None:
+    """A job that was reprocessed has not ended (spec A-06, D-18)."""
+    run = going(world)
+    run.publish(sealed(found("a")))
+    run.worker.succeed(run.lease)
+    again = world.db.run(reprocess, run.new.parts[0].job.id, action=world.action()).job_id
+    target = one(world, run.id, "a").id
+    options: dict[str, Any] = {"expected_revision": 1, "reason": "it tells a password"}
+    with pytest.raises(StateConflict, match="not ended"):
+        world.db.run(delete_finding, target, action=world.action(), **options)
+    world.db.run(cancel, [again], action=world.action())
+    world.db.run(delete_finding, target, action=world.action(), **options)
+    assert listed(world, run.id) == {}
 
 
 def test_what_is_not_there_is_not_found(world: World) -> None:
