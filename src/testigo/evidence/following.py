@@ -115,7 +115,7 @@ def _why(row: Row[Any]) -> str:
     if State(row.state) in (State.SUCCEEDED, State.SUCCEEDED_DEGRADED):
         if row.output not in _NOTHING:
             return ""
-        return "; ".join(row.limitations or ()) or "its job left no result"
+        return redact(tidy("; ".join(row.limitations or ()))) or "its job left no result"
     return ended_so(row)
 
 

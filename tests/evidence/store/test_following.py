@@ -31,7 +31,7 @@ def test_each_part_points_to_a_result_or_says_why_there_is_none(world: World) ->
     ends: list[Outcome] = [
         Succeed(encode({"run": "…"})),
         Succeed(encode(None)),
-        Degrade(encode(None), ("not analysed: BUSY",)),
+        Degrade(encode(None), ("not analysed: BUSY", "password='hunter2hunter2'")),
         Fail("NO", "password='hunter2hunter2'", permanent=True),
         Fail("NO", "never", permanent=True),
         Succeed(encode({"run": "…"})),
@@ -43,10 +43,11 @@ def test_each_part_points_to_a_result_or_says_why_there_is_none(world: World) ->
     left = {each.job_id: each.why for each in world.db.run(left_by_parts, new.id)}
     assert left[held[3]].startswith("its job is permanent_failure (NO: password=")
     assert "hunter2" not in left.pop(held[3])
+    assert "hunter2" not in left[held[2]]
     assert left == {
         held[0]: "",
         held[1]: "its job left no result",
-        held[2]: "not analysed: BUSY",
+        held[2]: "not analysed: BUSY; password='[redacted:password]'",
         again: "",
         held[5]: "",
         waiting: "its job is cancelled (cancelled)",
