@@ -99,6 +99,22 @@ def test_in_a_repository_git_says_what_there_is(tmp_path: Path) -> None:
     assert list(scope(tmp_path / "inner").files) == ["deep.py"]
 
 
+def test_what_is_no_file_of_the_tree_is_counted(tmp_path: Path) -> None:
+    """A repository within, added or not, and a pipe: nothing is passed over in silence (spec D-24)."""
+    tree = tmp_path / "tree"
+    _write(tree, "a.py", "inner/b.py")
+    os.mkfifo(tree / "pipe")
+    assert dict(scope(tree).left_out) == {"special": 1}
+    for repository in (tree, tree / "inner"):
+        _git(repository, "init", "-q")
+    _git(tree / "inner", "add", "b.py")
+    _git(tree / "inner", "-c", "user.name=x", "-c", "user.email=x", "commit", "-q", "-m", "x")
+    for _ in range(2):
+        found = scope(tree)
+        assert (list(found.files), dict(found.left_out)) == (["a.py"], {"repository": 1})
+        _git(tree, "add", "a.py", "inner")
+
+
 def test_a_repository_s_own_programs_are_not_run(tmp_path: Path) -> None:
     """A monitor that its settings name would run with the rights of whoever scans."""
     _write(tmp_path, "a.py")

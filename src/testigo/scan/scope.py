@@ -34,7 +34,8 @@ _LIST = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--dedu
 class Scope:
     """The files of `root` that are looked at, canonical paths in order with their bytes; and how many are not, by why.
 
-    `left_out` counts by: link, binary, gone (it is not there any more). What is there and cannot be read, or has a name
+    `left_out` counts by: link, binary, gone (it is not there any more), repository (another one within, such as a
+    submodule), special (a pipe and the like). What is there and cannot be read, or has a name
     that is no canonical path, is a part of the scope all the same, the latter under a name that is escaped: an analyser
     that takes it fails on it, so that its silence is no evidence. `only` is the part of
     the root that this is, a file or a folder with a slash at its end; None for all of it.
@@ -102,14 +103,14 @@ def _escaped(name: str, taken: Mapping[str, int]) -> str:
 
 
 def _examined(path: Path) -> tuple[str, int | None]:
-    """Why a file is left out, or its size; neither for what is no file, as a submodule is none."""
+    """Why a file is left out, or its size."""
     size = 0
     try:
         found = path.lstat()
         if stat.S_ISLNK(found.st_mode):
             return "link", None
         if not stat.S_ISREG(found.st_mode):
-            return "", None
+            return "repository" if stat.S_ISDIR(found.st_mode) else "special", None
         size = found.st_size
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             return ("binary", None) if b"\0" in file.read(BINARY_BYTES) else ("", size)
