@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from testigo.authority.admit import admit
 from testigo.authority.cancel import cancel
 from testigo.authority.read import end
+from testigo.authority.retire import retire_lapsed
 from testigo.authority.submit import submit
+from testigo.evidence.abandoned import end_abandoned
+from testigo.evidence.analyses import begin_analysis
+from testigo.evidence.listing import analysis
 from testigo.evidence.model import AnalysisState
 from testigo.rules.evidence.gate import Verdict
 from testigo.scan.jobs import publish
-from tests.scan.kit import QUEUE, Scene, scene
+from testigo.scan.plan import Wanted, plan
+from testigo.scan.scope import scope
+from tests.scan.kit import QUEUE, Scene, scene, tree
 from tests.worker.kit import PATIENCE_SECONDS, await_end, await_that
 from tests.world import World
 
@@ -93,3 +101,21 @@ def _by_another(world: World, it: Scene) -> str:
     world.db.run(submit, other, action=world.action())
     assert await_end(world, other.id) == ["permanent_failure"]
     return str((world.db.run(end, other.id).error or {})["code"])
+
+
+def test_a_scan_that_was_killed_with_its_worker_ends_by_its_date(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody serves its queue any more; whoever sweeps for others ends it, and all of its jobs (spec D-21)."""
+    monkeypatch.setattr("testigo.scan.asked.WITHIN", timedelta(0))
+    new = plan(scope(tree(tmp_path / "tree")), Wanted("shop", ("ruff",), queue="scan-gone"), apart=tmp_path)
+    world.db.run(begin_analysis, new, action=world.action())
+    world.db.run(admit)
+    world.db.run(retire_lapsed)
+    assert world.db.run(end_abandoned).analysis_id == new.id
+    view = world.db.run(analysis, new.id).view
+    assert (view.state, view.reason) == (
+        AnalysisState.FAILED,
+        "Nothing was published, for its job is permanent_failure (finish_by).",
+    )
+    assert [world.state(part.job.id) for part in new.parts] == ["cancelled"]

@@ -7,6 +7,7 @@ import json
 import uuid
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from sqlalchemy import Connection
@@ -24,6 +25,8 @@ __all__ = ["QUEUE", "NewJobs", "jobs", "request_of"]
 
 QUEUE = "testigo"
 """Where workers wait that serve scans."""
+WITHIN = timedelta(days=3)
+"""Until when an analysis is published at all: its jobs may wait in a queue that nobody serves any more."""
 
 
 _MEMBERS = {"analyser", "root", "files", "options"}
@@ -49,7 +52,8 @@ def jobs(requests: Iterable[Request], queue: str, analysis: AnalysisId) -> NewJo
         parts.append(NewPart(request.analyser, replace(job, id=_id_of(analysis, len(parts))), len(request.files)))
     # Whatever became of the parts, what they left is published, or the analysis ends and says why.
     parents = [part.job.id for part in parts]
-    last = publish.options(queue=queue, parents=parents, policy=Policy.RUN).new_job(analysis=analysis)
+    until = datetime.now(UTC) + WITHIN
+    last = publish.options(queue=queue, parents=parents, policy=Policy.RUN, finish_by=until).new_job(analysis=analysis)
     return NewJobs(tuple(parts), replace(last, id=_id_of(analysis, len(parts))))
 
 
