@@ -12,9 +12,11 @@ from joserfc.jwk import RSAKey
 
 from testigo.access.audit import verify
 from testigo.access.roles import Role
+from testigo.access.throttle import begin_try
 from testigo.access.users import disable_user, known
 from testigo.authority.actions import new_id
-from testigo.settings import Web
+from testigo.errors import TooManyRequests
+from testigo.settings import ACCESS, Web
 from testigo.web.oidc import COOKIE
 from testigo.web.security.cookies import LOGIN_COOKIE
 from testigo.web.security.forgery import csrf_of
@@ -216,6 +218,24 @@ def test_a_way_back_is_of_one_browser_and_works_once(here: Site) -> None:
     assert here.anybody().get(address).status_code == 401
     for query in ("", "?code=x", "?state=", "?code=x&state=", "?code=x&state=é"):
         assert here.anybody().get(f"/horizon/login/oidc/back{query}").status_code == 401
+
+
+@pytest.mark.parametrize("kept", ['{"state": "\\ud800"}', '{"state": 1}', "[1]", "[" * 20_000, "\x00"])
+def test_a_cookie_that_is_not_ours_is_none(here: Site, kept: str) -> None:
+    """Whatever a stranger writes into it, it is refused and not failed at."""
+    stranger = here.client({}, {COOKIE: kept.encode().hex()})
+    assert stranger.get("/horizon/login/oidc/back", params={"code": "x", "state": "y"}).status_code == 401
+
+
+def test_a_login_there_takes_no_failed_try_back(here: Site) -> None:
+    """None was counted for it: whoever is somebody there guesses at nobody's password here for that."""
+    for n in range(ACCESS.tries_free):
+        here.db.run(begin_try, f"name-{n}", "127.0.0.1")
+    here.world.query("UPDATE testigo.login_try SET next_at = next_at + interval '1 hour' WHERE scope = 'address'")
+    browser = here.anybody()
+    assert browser.get(return_address(browser)).status_code == 303
+    with pytest.raises(TooManyRequests):
+        here.db.run(begin_try, "another", "127.0.0.1")
 
 
 def test_nobody_becomes_who_was_added_here(here: Site, there: Issuer) -> None:
