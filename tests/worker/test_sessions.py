@@ -5,8 +5,10 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
+import psycopg
+
 from testigo.authority.sessions import NewSession, close_session, open_session
-from tests.worker.kit import await_end, new, worker
+from tests.worker.kit import await_end, await_that, new, worker
 from tests.world import World
 
 MODULE = """
@@ -67,3 +69,30 @@ def test_a_dead_worker_of_another_host_is_waited_for(world: World, tmp_path: Pat
     with worker(tmp_path, database_url, MODULE, *ARGUMENTS) as it:
         it.said("waits")
         assert await_end(world, job) == ["succeeded"]
+
+
+HELD_BEAT = """
+    CREATE FUNCTION public.wait_for_the_test() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        PERFORM pg_advisory_xact_lock(7);
+        RETURN NULL;
+    END $$;
+    CREATE TRIGGER first_beat AFTER UPDATE ON testigo.session
+        FOR EACH ROW WHEN (NEW.beat = 1 AND OLD.beat = 0) EXECUTE FUNCTION public.wait_for_the_test()
+"""
+
+
+def test_a_session_that_was_just_opened_when_its_worker_is_told_to_end_is_closed(
+    world: World, tmp_path: Path, database_url: str
+) -> None:
+    """Else whoever comes next under a name that was set waits for its whole term (spec P-21)."""
+    with psycopg.connect(database_url, autocommit=True) as c:
+        c.execute(HELD_BEAT)
+        c.execute("SELECT pg_advisory_lock(7)")
+        with worker(tmp_path, database_url, MODULE, *ARGUMENTS) as it:
+            await_that(lambda: world.query("SELECT 1 FROM testigo.session"), "the opening of a session")
+            it.signal(signal.SIGTERM)
+            it.said("draining")
+            c.execute("SELECT pg_advisory_unlock(7)")
+            assert it.wait() == 0
+    assert [row.state for row in world.query("SELECT state FROM testigo.session")] == ["closed"]

@@ -69,6 +69,7 @@ class Beater:
         self._leaving = leaving
         self._wanted = threading.Event()
         self._is_elsewhere = False
+        self._last: Term | None = None
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="testigo-beater", daemon=True)
 
@@ -89,6 +90,11 @@ class Beater:
         """Send no further beat, and open no further session."""
         self._closing.set()
         self._wanted.set()
+
+    def last(self, seconds: float) -> Term | None:
+        """After `close`, the session that was opened last, as soon as none is on its way or so long has passed."""
+        self._thread.join(seconds)
+        return self._last
 
     def stop(self) -> None:
         """As `close`; returns once no beat is on its way."""
@@ -134,7 +140,7 @@ class Beater:
 
     def _first_beat(self, session: Session, opened_at: float) -> Term:
         """The opening may have been asked for a long time: a beat at once says from when the term counts."""
-        term = Term(session, opened_at=opened_at)
+        self._last = term = Term(session, opened_at=opened_at)
         self._renew(term)
         if term.over is None:
             self._told.opened(term)

@@ -36,6 +36,8 @@ __all__ = ["Office"]
 
 _log = logging.getLogger("testigo.worker")
 
+OPENING_SECONDS = 1.0
+"""How long a session that is just being opened is waited for, to close it."""
 _OTHERS = 4
 """Connections besides those of the desk: the claimer's, the settler's two, the sweeper's."""
 
@@ -170,9 +172,10 @@ class Office:
         self.sweeper.close()
 
         def task(asker: Asker) -> None:
+            last = term or self.beater.last(OPENING_SECONDS)  # the keeper may not have heard of it yet
             try:
-                if term is not None and term.over is None:
-                    asker.ask(close_session, term.session.id)
+                if last is not None and last.over is None:
+                    asker.ask(close_session, last.session.id)
             except Exception as error:
                 _log.warning("the session was not closed: %s", error)
             then()
