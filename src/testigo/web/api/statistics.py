@@ -103,6 +103,6 @@ async def get_series(
     asked: Annotated[SeriesQuery, Query()],
     door: AtDoor,
 ) -> SeriesShape:
-    """Tell how a measure went over the span that ends now: of all work, of a queue, of a kind, or of both."""
+    """Tell how a measure went over the span that ends now: of all work, of a queue, or of a kind."""
     found = await door.read(series, [measure], asked.span, queue=asked.queue, kind=asked.kind)
     return SeriesShape.model_validate(found[measure])
