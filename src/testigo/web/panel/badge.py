@@ -26,15 +26,18 @@ class Badge:
         self._seconds = seconds
         self._clock = clock
         self._next = clock()
+        self._looks = False
         self.count: Count | None = None
         """None as long as it is not known."""
 
     async def look(self, door: Door) -> None:
         """Look again, if the last look was long enough ago. A database that does not tell is no reason for no page."""
-        if self._clock() < self._next:
+        if self._looks or self._clock() < self._next:
             return
-        self._next = self._clock() + self._seconds
+        self._looks, self._next = True, self._clock() + self._seconds
         try:
             self.count = await door.read(open_failures, datetime.now(UTC) - SINCE)
         except Busy:
             self.count = None
+        finally:
+            self._looks = False
