@@ -55,8 +55,8 @@ class InlineWorker:
             while worker.step():
                 pass
 
-    Without `queues` it serves those that the handlers name. An `agent` that is named is exclusive. Raises what
-    `open_session` refuses, when it is entered.
+    Without `queues` it serves those that the handlers name. An `agent` that is named is exclusive: to enter waits
+    while another worker has the name, and raises whatever else `open_session` refuses.
     """
 
     def __init__(
