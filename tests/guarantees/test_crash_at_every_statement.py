@@ -41,7 +41,7 @@ Sender = Callable[[Call], Any]
 LOOKS = {read_beats, waits_for_admission, read_runs, probe, sessions_on, holding, terminate_backends, preview}
 """The commands that only look."""
 
-PARTS = {"edges", "jobs", "receipts", "write", "admit_these"}
+PARTS = {"edges", "jobs", "receipts", "write", "admit_these", "begin_within", "cancel_within", "end_within"}
 READS = {"explain", "read"}
 """The modules and functions of the authority that are parts of commands, and those that change nothing."""
 
@@ -124,7 +124,9 @@ def commands() -> Iterator[Callable[..., Any]]:
                 yield from (getattr(module, name) for name in set(module.__all__) - PARTS if is_command(module, name))
     for found in pkgutil.iter_modules(evidence.__path__):
         module = import_module(f"{evidence.__name__}.{found.name}")
-        public = [getattr(module, name) for name in getattr(module, "__all__", ()) if is_command(module, name)]
+        public = [
+            getattr(module, name) for name in set(getattr(module, "__all__", ())) - PARTS if is_command(module, name)
+        ]
         yield from (each for each in public if inspect.get_annotations(each).get("action") == Action.__name__)
 
 

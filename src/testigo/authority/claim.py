@@ -161,7 +161,7 @@ _CLAIM = Statement(
     ),
     receipt AS (
         INSERT INTO testigo.session_receipt (session_id, n, ordinal, digest, answer)
-        SELECT CAST(:session AS uuid), :n, 0, :digest, json_agg(got.id)
+        SELECT CAST(:session AS uuid), :n, 0, :digest, json_agg(got.id ORDER BY got.id)
         FROM got, (SELECT count(*) FROM appended) AS told
         HAVING count(*) > 0
         RETURNING 1

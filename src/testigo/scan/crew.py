@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -33,7 +33,7 @@ PLACE_BYTES_MAX = 70
 """Of the path of a Unix socket, 107 bytes on Linux and 103 elsewhere, this is left for the temporary folder."""
 APPLICATION = "testigo.scan.jobs:app"
 _SAID_LINES = 5
-_PROCESSES = ("ps", "-A", "-o", "pid=,ppid=,command=")
+_PROCESSES = ("/bin/ps", "-A", "-ww", "-o", "pid=,ppid=,command=")
 
 
 class Crew:
@@ -91,12 +91,8 @@ class Crew:
         """The process of the worker's publisher; None while there is none."""
         if self.worker is None:
             return None
-        listed = subprocess.run(_PROCESSES, capture_output=True, text=True, check=True, errors="replace")
-        for line in listed.stdout.splitlines():
-            pid, parent, command = line.split(None, 2)
-            if int(parent) == self.worker.pid and " testigo.worker.publisher " in command:
-                return int(pid)
-        return None
+        found = (pid for pid, command in _children(self.worker.pid) if " testigo.worker.publisher " in command)
+        return next(found, None)
 
     def check(self) -> None:
         """Raise `Broken`, with the end of what it said, if one of them has ended unasked."""
@@ -150,3 +146,18 @@ def _folder() -> Path:
 
 
 _OWN = frozenset({places.ADDRESS_VARIABLE, places.TOKEN_VARIABLE, "TESTIGO_URL", "TESTIGO_SCHEMA"})
+
+
+def _children(pid: int) -> Iterator[tuple[int, str]]:
+    """The processes that this one started, with their whole command lines; not every Linux has `ps`."""
+    if sys.platform != "linux":
+        listed = subprocess.run(_PROCESSES, capture_output=True, text=True, check=True, errors="replace")
+        for line in listed.stdout.splitlines():
+            child, parent, command = line.split(None, 2)
+            if int(parent) == pid:
+                yield int(child), command
+        return
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+            for child in task.read_text().split():
+                yield int(child), Path(f"/proc/{child}/cmdline").read_text(errors="replace").replace("\0", " ")
