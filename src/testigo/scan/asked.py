@@ -40,7 +40,10 @@ class NewJobs(NamedTuple):
 
 
 def jobs(requests: Iterable[Request], queue: str, analysis: AnalysisId) -> NewJobs:
-    """The jobs of a new analysis that asks these; their ids follow from its own, so that every try makes the same."""
+    """The jobs of a new analysis that asks these, whose id `new_id` made.
+
+    Their ids and the date follow from it, so that every try makes the same.
+    """
     parts: list[NewPart] = []
     for each in requests:
         # It belongs to this analysis: the same files may have changed by the next one, and are then looked at again.
@@ -52,7 +55,7 @@ def jobs(requests: Iterable[Request], queue: str, analysis: AnalysisId) -> NewJo
         parts.append(NewPart(request.analyser, replace(job, id=_id_of(analysis, len(parts))), len(request.files)))
     # Whatever became of the parts, what they left is published, or the analysis ends and says why.
     parents = [part.job.id for part in parts]
-    until = datetime.now(UTC) + WITHIN
+    until = datetime.fromtimestamp((uuid.UUID(analysis).int >> 80) / 1000, UTC) + WITHIN
     last = publish.options(queue=queue, parents=parents, policy=Policy.RUN, finish_by=until).new_job(analysis=analysis)
     return NewJobs(tuple(parts), replace(last, id=_id_of(analysis, len(parts))))
 
