@@ -82,7 +82,8 @@ class Stage:
         self._on_each("DELETE FROM testigo.{0}", "INSERT INTO testigo.{0} TABLE empty.{0}")
 
     def keep(self) -> None:
-        """Remember the state as it is now."""
+        """Remember the state as it is now, and leave no connection of whoever made it: the next is the only one."""
+        self.db._open().dispose()
         self._on_each("DELETE FROM kept.{0}", "INSERT INTO kept.{0} TABLE testigo.{0}")
         kept = "\n".join(self.rows())
         self._known = frozenset(found for each in (_ID, _TIME, _CHAIN) for found in each.findall(kept))
