@@ -34,7 +34,8 @@ def test_it_survives_its_publisher(tmp_path: Path) -> None:
 
 
 def test_a_demo_that_stays_opens_the_panel_on_what_was_found(tmp_path: Path) -> None:
-    """It says where its database is, which is there until Ctrl-C; the link logs in, and the analysis is shown."""
+    """It says where its database is, which is there until Ctrl-C; the link logs in, and there are the analysis and jobs
+    that failed."""
     source, scratch = _source(tmp_path)
     ran = piped("demo", "--path", str(source), "--stay", "--json", url=NOWHERE, TMPDIR=str(scratch))
     assert ran.stdout is not None
@@ -47,6 +48,8 @@ def test_a_demo_that_stays_opens_the_panel_on_what_was_found(tmp_path: Path) -> 
             await_that(lambda: _logs_in(client, link), "an answer of the panel")
             shown = client.get(f"/horizon/analyses/{told['analysis']}")
             assert (shown.status_code, "shop" in shown.text) == (200, True)
+            failed = client.get("/api/v1/jobs", params={"state": "permanent_failure"}).json()["items"]
+            assert [each["kind"] for each in failed] == ["demo.look"] * 3
         ran.send_signal(signal.SIGINT)
         out, err = ran.communicate(timeout=PATIENCE_SECONDS)
     finally:

@@ -86,9 +86,8 @@ def demo(
     lost, nothing counted twice and no event is missing, else 1.
 
     It runs on an embedded database of its own, whatever TESTIGO_URL says. With --url it runs on that one, in the
-    schema testigo_demo; a server that is not embedded is not killed. With --stay it goes on: the panel opens on what
-    was done. With `engine` three more jobs fail first, for a reason that has gone when the panel opens, where they can
-    be found and retried.
+    schema testigo_demo; a server that is not embedded is not killed. With --stay it goes on: three more jobs fail,
+    for a reason that has gone when the panel opens on what was done, where they can be found and retried.
     """
     from testigo.demo.files import python_files, standard_library
 
@@ -132,7 +131,7 @@ def _scan(here: Call, place: Place, files: list[Path], path: Path | None, *, sta
             scanned = play(database, project, tree, audience, began_at=began_at)
         here.answer(answer(scanned, place), lambda: tell(scanned, place, called(), stays=stay))
         if stay:
-            _serve(here, place)
+            _stay(here, place, f"demo-{scanned.detail.view.id[-8:]}")
     return scanned.holds
 
 
@@ -174,6 +173,8 @@ def _begins(database: Database) -> str:
 
 def _stay(here: Call, place: Place, queue: str) -> None:
     """Show what was done in the panel, where there is something left to do, until told to stop."""
+    from testigo.cli.serve import serve_here
+    from testigo.configuration import Installation
     from testigo.demo.afterwards import LATE_FILES, afterwards
     from testigo.demo.crew import Crew
     from testigo.store.database import Database
@@ -185,15 +186,8 @@ def _stay(here: Call, place: Place, queue: str) -> None:
         crew = partial(Crew, place.url, place.schema, scratch=Path(scratch))
         with afterwards(database, crew, queue, Path(scratch)):
             here.note(f"\n{len(LATE_FILES)} more jobs have failed. Find out why in the panel, and retry them.")
-            _serve(here, place)
-
-
-def _serve(here: Call, place: Place) -> None:
-    from testigo.cli.serve import serve_here
-    from testigo.configuration import Installation
-
-    installation = Installation(place.url, place.schema, "the demo")
-    serve_here(here, installation, host="127.0.0.1", port=None, lets_in=True)
+            installation = Installation(place.url, place.schema, "the demo")
+            serve_here(here, installation, host="127.0.0.1", port=None, lets_in=True)
 
 
 @contextmanager
