@@ -251,7 +251,7 @@ enhance(document);
 let before = "";
 if ("keys" in body.dataset) document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
-  if (event.target.closest("input, select, textarea, dialog, [contenteditable]")) return;
+  if (event.target.closest("input, select, textarea, dialog[open], [contenteditable]")) return;
   const place = before === "g" && document.querySelector(`.places a[data-key="${CSS.escape(event.key)}"]`);
   before = event.key === "g" ? "g" : "";
   const act = {
