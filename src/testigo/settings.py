@@ -89,7 +89,7 @@ class Limits:
     """A larger payload is not looked into when jobs are searched by what is in it."""
     operation_jobs_max: int = 100_000
     """Jobs of one operation."""
-    causes_walk_rows: int = 3_000
+    causes_walk_rows: int = 2_500
     """Failed jobs, the newest, that are looked at to tell what has failed by its causes."""
     operation_walk_rows: int = 100_000
     """Rows that the selection of an operation looks at."""
