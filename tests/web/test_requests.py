@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import socket
 from contextlib import suppress
 from urllib.parse import urlsplit
@@ -21,6 +22,7 @@ from testigo.web.hurried import hurried
 from testigo.web.security.headers import POLICY
 from testigo.web.security.rate import Rate
 from testigo.web.serve import listening
+from tests.raw import answered
 from tests.web.conftest import Site, served
 from tests.web.listening import listened
 from tests.world import World
@@ -33,13 +35,7 @@ def raw(site: Site, request: bytes) -> bytes:
     """What the server answers to these bytes, to the end."""
     parts = urlsplit(site.url)
     with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=30) as line:
-        line.sendall(request)
-        line.shutdown(socket.SHUT_WR)
-        answer = b""
-        with suppress(ConnectionResetError):  # it hung up on what it would not read
-            while piece := line.recv(65_536):
-                answer += piece
-        return answer
+        return answered(line, request)
 
 
 @pytest.mark.parametrize(
@@ -159,9 +155,7 @@ def test_a_hostile_body_is_refused_and_not_failed_at(site: Site, body: bytes) ->
 def test_hostile_bytes_are_refused_and_not_failed_at(site: Site, request_bytes: bytes) -> None:
     """No header and no path makes the server fail, or serves what is not its own."""
     answer = raw(site, request_bytes)
-    assert answer.startswith((b"HTTP/1.1 4", b"")), answer[:200]
-    assert b" 500 " not in answer[:20]
-    assert b" 200 " not in answer[:20]
+    assert re.match(rb"HTTP/1\.1 [34]\d\d |\Z", answer), answer[:200]
 
 
 def test_what_fails_tells_nothing_but_its_name(site: Site, caplog: pytest.LogCaptureFixture) -> None:
@@ -247,8 +241,12 @@ def test_whoever_does_not_bring_a_request_to_its_end_is_hung_up_on(
             line.settimeout(0.05)
             answer: bytes | None = None
             while answer is None:
-                with suppress(TimeoutError):
+                try:
                     answer = line.recv(1)
+                except TimeoutError:
+                    pass
+                except ConnectionResetError:  # a byte of ours came after it had hung up
+                    answer = b""
                 if begun and answer is None:
                     with suppress(ConnectionError):
                         line.sendall(b"a" if begun.startswith(b"GET") else b"")

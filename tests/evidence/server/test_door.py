@@ -6,7 +6,6 @@ import http.client
 import json
 import socket
 import stat
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from testigo.evidence.server.door import LOOPBACK, Server
 from testigo.evidence.transport.client import AnalyserClient
 from testigo.evidence.transport.request import REQUEST_BYTES_MAX
 from tests.evidence.server.serving import TOKEN, Served, program, report, served
+from tests.raw import answered
 
 RUN = "/v1/runs/0190b5a2-0000-7000-8000-000000000001"
 
@@ -26,12 +26,7 @@ def _raw(it: Served, sent: bytes) -> bytes:
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(30)
         connection.connect(it.server.address.removeprefix("unix:"))
-        answer: list[bytes] = []
-        with suppress(ConnectionResetError, BrokenPipeError):  # it may hang up before all was said
-            connection.sendall(sent)
-            connection.shutdown(socket.SHUT_WR)
-            answer.extend(iter(lambda: connection.recv(65536), b""))
-        return b"".join(answer)
+        return answered(connection, sent)
 
 
 def _asked(it: Served, method: str, path: str, body: bytes = b"", token: str | None = TOKEN) -> tuple[int, Any]:
