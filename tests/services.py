@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 ANSWER_SECONDS = 60.0
-STOP_SECONDS = 20.0
+STOP_SECONDS = 60.0
 MEMORY_BYTES = 4 * 2**30
 THROWAWAY: dict[str, str | int] = {
     "max_connections": 200,

@@ -107,11 +107,11 @@ def test_whoever_waits_learns_of_an_end_that_comes_later(app: App, handlers: Han
 
     async def wait() -> Receipt:
         waiting.wait()
-        return await job.result_async(timeout=30)
+        return await job.result_async(timeout=90)
 
     def wait_blocking() -> None:
         waiting.wait()
-        found.append(job.result(timeout=30))
+        found.append(job.result(timeout=90))
 
     threads = [
         threading.Thread(target=wait_blocking),
@@ -122,7 +122,7 @@ def test_whoever_waits_learns_of_an_end_that_comes_later(app: App, handlers: Han
     waiting.wait()
     app.run_until_idle()
     for thread in threads:
-        thread.join(timeout=30)
+        thread.join(timeout=90)
     assert found == [Receipt(3, []), Receipt(3, [])]
 
 

@@ -17,7 +17,7 @@ from testigo.rules.outcomes import Block, Fail, Lose, Outcome, Release, Succeed,
 from tests.worker.kit import await_that
 from tests.world import World, settlement
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 90.0
 
 
 @pytest.mark.parametrize(

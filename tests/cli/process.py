@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 __all__ = ["Terminal", "piped"]
 
 COMMAND = (sys.executable, "-m", "testigo")
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 90.0
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 

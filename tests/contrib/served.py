@@ -65,7 +65,7 @@ def served(arguments: list[str], port: int, environment: Mapping[str, str], log:
     """A client of the server that these arguments start, once it answers."""
     with (
         started(arguments, environment, log) as process,
-        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client,
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=90) as client,
     ):
 
         def answers() -> bool:

@@ -17,7 +17,7 @@ from testigo.store.connections import run_within_async
 from testigo.store.failures import is_connection_lost
 from tests.store.callers import KINDS, Ledger, ledger, sqlalchemy_url, write
 
-DEADLINE_SECONDS = 30.0
+DEADLINE_SECONDS = 90.0
 SHOWN = {"psycopg", "psycopg in a block", "Django", "asynchronous psycopg"}
 """The kinds whose connection SQLAlchemy is only shown."""
 

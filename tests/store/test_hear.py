@@ -19,7 +19,7 @@ from tests.services import pgbouncer
 from tests.store.day import until
 from tests.wire import wire
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 90.0
 _OF_LISTENERS = "datname = current_database() AND query LIKE 'LISTEN%'"
 
 

@@ -22,7 +22,7 @@ from testigo.settings import LIMITS, STORE
 from testigo.store.database import Database
 from testigo.store.wake import Waker, channel
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 90.0
 
 
 class Ear:

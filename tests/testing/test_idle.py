@@ -88,7 +88,7 @@ def test_an_asynchronous_test_has_a_thread_run_its_jobs(app: App) -> None:
         job = await work.submit_async()
         with pytest.raises(Invalid, match="to_thread"):
             app.run_until_idle()
-        result, runs = await asyncio.gather(job.result_async(timeout=30), asyncio.to_thread(app.run_until_idle))
+        result, runs = await asyncio.gather(job.result_async(timeout=90), asyncio.to_thread(app.run_until_idle))
         return result + runs
 
     assert asyncio.run(test()) == 8

@@ -37,7 +37,7 @@ from tests.world import World
 
 __all__ = ["Site", "served"]
 
-CLIENT_SECONDS = 30.0
+CLIENT_SECONDS = 90.0
 
 
 @dataclass

@@ -14,7 +14,7 @@ import httpx
 
 __all__ = ["Message", "Stream", "listened"]
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 90.0
 
 
 @dataclass

@@ -10,7 +10,7 @@ from testigo.operations import Selection, Verb, begin
 from tests.web.conftest import Site
 from tests.worker.kit import await_that
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 90.0
 
 
 def test_a_server_admits_what_nobody_else_does(site: Site) -> None:

@@ -65,7 +65,7 @@ def proxied(target: str, strips: bool) -> Iterator[httpx.Client]:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            with httpx.Client(base_url=f"http://127.0.0.1:{server.server_port}", timeout=30.0) as client:
+            with httpx.Client(base_url=f"http://127.0.0.1:{server.server_port}", timeout=90.0) as client:
                 yield client
         finally:
             server.shutdown()

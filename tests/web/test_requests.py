@@ -34,7 +34,7 @@ FORM = b"Content-Type: application/x-www-form-urlencoded\r\n"
 def raw(site: Site, request: bytes) -> bytes:
     """What the server answers to these bytes, to the end."""
     parts = urlsplit(site.url)
-    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=30) as line:
+    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=90) as line:
         return answered(line, request)
 
 
@@ -236,7 +236,7 @@ def test_whoever_does_not_bring_a_request_to_its_end_is_hung_up_on(
     """Though they send a byte now and then; and the log is not filled by it."""
     with served(database_url, world, Web(request_seconds=0.5)) as site:
         parts = urlsplit(site.url)
-        with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=30) as line:
+        with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=90) as line:
             line.sendall(begun)
             line.settimeout(0.05)
             answer: bytes | None = None

@@ -27,7 +27,7 @@ from testigo.worker.protocol import Frames, Run, encode_frame
 
 __all__ = ["ScriptedKeeper"]
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 90.0
 PREAMBLE = """
 from testigo import App, AsyncContext, Blocked, Context, Degraded, Permanent, RetryAfter, Yielded
 app = App("tests")
@@ -35,7 +35,7 @@ app = App("tests")
 
 
 class ScriptedKeeper:
-    """One runner, and what it said so far. Every wait ends in an error after half a minute."""
+    """One runner, and what it said so far. Every wait ends in an error after a minute and a half."""
 
     def __init__(
         self, folder: Path, handlers: str, *, slots: int = 10, named: str = "handlers:app", **environment: str

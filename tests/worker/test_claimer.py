@@ -125,7 +125,7 @@ def claimer(world: World, taking: Taking) -> Iterator[Claimer]:
     made.start()
     yield made
     made.drain()
-    assert taking.is_drained.wait(20)
+    assert taking.is_drained.wait(90)
     leaving.set()
     assert not taking.errors
 

@@ -138,7 +138,7 @@ def content_of(path: Path) -> str:
 
 
 def assert_gone(process: int) -> None:
-    """The process ends within half a minute; one that only waits to be reaped has ended."""
+    """The process ends within a minute and a half; one that only waits to be reaped has ended."""
     eventually(lambda: is_gone(process))
 
 
@@ -154,8 +154,8 @@ def is_gone(process: int) -> bool:
 
 
 def eventually(happens: Callable[[], bool]) -> None:
-    """Waits until this happens, half a minute at most."""
-    deadline = time.monotonic() + 30
+    """Waits until this happens, a minute and a half at most."""
+    deadline = time.monotonic() + 90
     while not happens():
         assert time.monotonic() < deadline
         time.sleep(0.01)

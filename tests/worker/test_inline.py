@@ -173,10 +173,10 @@ def test_it_serves_until_it_is_told_to_leave(app: App) -> None:
 
     server = threading.Thread(target=serve)
     server.start()
-    assert first.wait(timeout=30) is State.SUCCEEDED
+    assert first.wait(timeout=90) is State.SUCCEEDED
     last = work.submit(last=True)
-    assert last.wait(timeout=30) is State.SUCCEEDED
-    server.join(timeout=30)
+    assert last.wait(timeout=90) is State.SUCCEEDED
+    server.join(timeout=90)
     assert not server.is_alive()
 
 

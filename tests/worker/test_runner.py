@@ -130,7 +130,7 @@ def logs_much(ctx: Context, lines: int, size: int) -> None:
 
 @app.job("meets")
 def meets(ctx: Context) -> None:
-    together.wait(20)
+    together.wait(90)
 
 together = threading.Barrier(3)
 """

@@ -24,7 +24,7 @@ RUN = "/v1/runs/0190b5a2-0000-7000-8000-000000000001"
 def _raw(it: Served, sent: bytes) -> bytes:
     """What a connection answers until it is closed."""
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(30)
+        connection.settimeout(90)
         connection.connect(it.server.address.removeprefix("unix:"))
         return answered(connection, sent)
 
