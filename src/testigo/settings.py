@@ -101,6 +101,8 @@ class Limits:
     """What a run has done, or has to do, in its own unit."""
     seconds_max: float = 366 * 86_400.0
     """A timeout, a backoff, a delay budget or a wait."""
+    days_max: int = 10_000
+    """How long what has ended is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,8 @@ class Retention:
     """Jobs that have ended."""
     receipts_days: int = 7
     """Receipts; an older command is refused, never executed."""
+    events_days: int = 30
+    """Events of the streams of queues; of a job that ends later than that, the beginning is forgotten first."""
     tombstones_days: int = 400
     """What is left of a job that was pruned, its key included."""
     statistics_days: int = 400
@@ -284,13 +288,17 @@ class Access:
     password_chars_max: int = 1024
     """The longest password."""
     tries_free: int = 5
-    """Failed logins of one name, or from one address, after which the next ones wait."""
+    """Failed logins from one address, or of a browser that is known for the name, after which the next ones wait."""
     tries_minutes: float = 15.0
     """Failed logins are forgotten when there was none for so long."""
     tries_wait_first_seconds: float = 5.0
     """The first of these waits; each further failure doubles it."""
     tries_wait_cap_seconds: float = 300.0
     """Where it stops to grow: nobody is locked out for ever."""
+    name_tries: int = 30
+    """Failed logins of one name within `tries_minutes`, from all addresses, after which only known browsers may try."""
+    browser_days: int = 90
+    """A browser in which somebody logged in by a password is known for their name for so long."""
     token_days_max: int = 366
     """A token expires after so many days at most."""
     audit_days: int = 400

@@ -32,7 +32,7 @@ def test_a_login_is_known_by_its_secrets_digest(people: People, world: World) ->
     """Who it is, by what, since which epoch; the secret itself is nowhere."""
     people.user(Role.OPERATOR)
     secret = Secret.new()
-    login = people.db.run(log_in, "Ana", secret.digest, epoch=1, address="192.0.2.1")
+    login = people.db.run(log_in, "Ana", secret.digest, epoch=1)
     who = people.db.run(who_logged_in, secret.digest)
     assert who == login.who == Who("ana", Role.OPERATOR, Via.LOGIN, login.who.credential, 1)
     assert people.db.run(who_logged_in, Secret.new().digest) is None

@@ -38,15 +38,16 @@ TABLES = """
 def everything(db: Database) -> tuple[list[str], list[object]]:
     """Do all that somebody does with secrets: those secrets, and every answer."""
     by = Action("tester")
-    cookie, linked, link, token = Secret.new(), Secret.new(), Secret.new(), NewToken.new()
+    cookie, browser, linked, link, token = Secret.new(), Secret.new(), Secret.new(), Secret.new(), NewToken.new()
     kept = passwords.hashed(PASSWORD, name="ana")
     again = passwords.hashed(PASSWORD, name="ana")
     until = datetime.now(UTC) + timedelta(days=1)
     answers: list[object] = [cookie, link, token, db.run(add_user, "ana", Role.ADMIN, kept, action=by)]
-    answers.append(db.run(begin_try, PASSWORD, "192.0.2.1"))
+    answers.append(db.run(begin_try, PASSWORD, "192.0.2.1", browser.digest))
     answers.append(db.run(known, "ana"))
     answers.append(db.run(replace_hash, "ana", kept, again))
-    answers.append(db.run(log_in, "ana", cookie.digest, epoch=1, address="192.0.2.1"))
+    answers.append(db.run(log_in, "ana", cookie.digest, epoch=1, browser=browser.digest))
+    answers.append(db.run(begin_try, "ana", "192.0.2.1", browser.digest))
     who = db.run(who_logged_in, cookie.digest)
     assert who is not None
     answers.append(db.run(make_link, "local", link.digest, action=Action("tester")))
@@ -61,7 +62,7 @@ def everything(db: Database) -> tuple[list[str], list[object]]:
     answers.append(db.run(act, order, lambda c: set_password_hash(c, "ana", kept, action=order.action)))
     answers.append(db.run(refused, People(db).order(who), "FORBIDDEN"))
     secret = token.secret.text.rpartition("_")[2]
-    return [PASSWORD, cookie.text, linked.text, link.text, secret, kept, again], answers
+    return [PASSWORD, cookie.text, browser.text, linked.text, link.text, secret, kept, again], answers
 
 
 def test_secrets_are_in_no_answer_and_no_log(db: Database, caplog: pytest.LogCaptureFixture) -> None:
@@ -93,7 +94,7 @@ def test_secrets_are_in_no_row(db: Database, world: World) -> None:
     assert {table for table, each in rows.items() if kept in "".join(each)} == {"user"}
 
 
-@pytest.mark.parametrize("table", ["user", "login", "link", "token", "login_try", "audit", "receipt"])
+@pytest.mark.parametrize("table", ["user", "login", "link", "token", "login_try", "browser", "audit", "receipt"])
 def test_secrets_are_in_no_error(db: Database, world: World, table: str) -> None:
     """Not even in one of the driver's, when a table is not what it should be; a hash is not in what we tell of it."""
     world.query(f"ALTER TABLE testigo.{table} ADD CHECK (false) NOT VALID")

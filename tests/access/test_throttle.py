@@ -1,8 +1,9 @@
-"""Failed logins make the next ones wait, by name and by address, in the database, and lock nobody out for ever."""
+"""Failed logins make the next ones wait, in the database; and whoever has the password gets in all the same."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -10,8 +11,11 @@ import pytest
 
 from testigo.access.logins import log_in
 from testigo.access.prune import prune_access
+from testigo.access.roles import Role
 from testigo.access.secret import Secret
-from testigo.access.throttle import begin_try
+from testigo.access.throttle import begin_own_try, begin_try, forgive
+from testigo.access.users import disable_user, set_password_hash, set_role
+from testigo.authority.actions import Action
 from testigo.errors import TooManyRequests
 from testigo.settings import ACCESS
 from tests.access.people import People
@@ -21,12 +25,19 @@ from tests.world import World
 Try = Callable[..., Any]
 
 ROWS = "SELECT scope, tries FROM testigo.login_try ORDER BY scope, value"
+HERE = "192.0.2.1"
+CHANGES: dict[Callable[..., Any], tuple[object, ...]] = {
+    set_password_hash: ("a hash",),
+    set_role: (Role.VIEWER,),
+    disable_user: (),
+}
+"""What changes a user, and to what."""
 
 
 @pytest.fixture
 def tries(people: People) -> Try:
     """Try to log in, and fail unless it is refused before."""
-    return lambda name="ana", address=None: people.db.run(begin_try, name, address)
+    return lambda name="ana", address=HERE, browser=None: people.db.run(begin_try, name, address, browser)
 
 
 def fail(tries: Try, *given: Any, times: int = ACCESS.tries_free) -> None:
@@ -93,38 +104,111 @@ def test_a_try_that_comes_too_soon_is_not_counted(tries: Try, world: World) -> N
     assert world.query("SELECT * FROM testigo.login_try") == before
 
 
-def test_names_and_addresses_are_counted_apart(tries: Try) -> None:
-    """One name from many addresses waits, and so does one address with many names; others do not."""
-    for n in range(5):
-        tries("ana", f"192.0.2.{n}")
+def test_one_address_waits_whatever_names_it_tries(tries: Try) -> None:
+    """Others do not."""
+    for n in range(ACCESS.tries_free):
         tries(f"user{n}", "198.51.100.1")
-    assert wait_of(tries, "ana", "192.0.2.77")
     assert wait_of(tries, "somebody", "198.51.100.1")
     tries("somebody", "192.0.2.77")
+
+
+def test_many_addresses_have_30_tries_of_one_name_in_a_quarter_of_an_hour(tries: Try, world: World) -> None:
+    """Counted from the first of them; other names are tried as before."""
+    for n in range(ACCESS.name_tries):
+        tries("ana", f"192.0.2.{n}")
+    assert 14 * 60 < wait_of(tries, "ana", "198.51.100.1") <= 15 * 60 + 1
+    tries("bea", "198.51.100.1")
+    pass_seconds(world, 15 * 60 + 1)
+    for n in range(ACCESS.name_tries):
+        tries("ana", f"192.0.2.{n}")
+    assert wait_of(tries, "ana", "198.51.100.1")
+
+
+def test_a_stranger_who_polls_takes_no_try_of_the_owner_s(people: People, tries: Try, world: World) -> None:
+    """From one address, for four hours, at each moment at which one is free: the owner of the name is not refused."""
+    for _ in range(50):
+        with suppress(TooManyRequests):
+            while True:
+                tries("ana", "198.51.100.1")
+        people.db.run(forgive, tries("ana", HERE))
+        pass_seconds(world, 301)
+
+
+def test_who_has_logged_in_before_gets_in_whoever_guesses(people: People, tries: Try) -> None:
+    """From as many addresses as there are, the owner's own among them: their browser's tries are counted apart."""
+    people.user()
+    known, other = Secret.new().digest, Secret.new().digest
+    people.db.run(log_in, "ana", Secret.new().digest, epoch=1, browser=known)
+    fail(tries, "ana", HERE)
+    for n in range(ACCESS.tries_free, ACCESS.name_tries):
+        tries("ana", f"198.51.100.{n}", other)
+    assert wait_of(tries, "ana", HERE)
+    assert wait_of(tries, "ana", "203.0.113.1", other)
+    counted = tries("ana", HERE, known)
+    people.db.run(log_in, "ana", Secret.new().digest, epoch=1, counted=counted, browser=known)
+    fail(tries, "ana", HERE, known)
+    assert wait_of(tries, "ana", HERE, known)
+
+
+@pytest.mark.parametrize("change", list(CHANGES))
+def test_a_browser_is_known_for_one_name_until_its_user_changes(people: People, tries: Try, change: Any) -> None:
+    """Whoever had the password, and made themselves known by it, has no tries of their own at the next one."""
+    people.user()
+    known = Secret.new().digest
+    people.db.run(log_in, "ana", Secret.new().digest, epoch=1, browser=known)
+    fail(tries)
+    assert wait_of(tries, "bea", HERE, known)
+    tries("ana", HERE, known)
+    people.db.run(change, "ana", *CHANGES[change], action=Action("tester"))
+    assert wait_of(tries, "ana", HERE, known)
+
+
+def test_a_browser_that_was_not_seen_for_90_days_is_forgotten(people: People, tries: Try, world: World) -> None:
+    """By whoever prunes as well."""
+    people.user()
+    known = Secret.new().digest
+    people.db.run(log_in, "ana", Secret.new().digest, epoch=1, browser=known)
+    world.query("UPDATE testigo.browser SET seen_at = seen_at - interval '90 days 1 second'")
+    fail(tries)
+    assert wait_of(tries, "ana", HERE, known)
+    people.db.run(prune_access)
+    assert world.query("SELECT * FROM testigo.browser") == []
+
+
+def test_a_login_s_own_tries_are_counted_by_themselves(people: People, tries: Try) -> None:
+    """Whoever changes their password says the old one, and no stranger has them wait for that."""
+    who = people.user()
+    fail(tries)
+    for _ in range(ACCESS.tries_free - 1):
+        people.db.run(begin_own_try, who.credential)
+    counted = people.db.run(begin_own_try, who.credential)
+    with pytest.raises(TooManyRequests):
+        people.db.run(begin_own_try, who.credential)
+    people.db.run(forgive, counted)
+    people.db.run(begin_own_try, who.credential)
 
 
 def test_a_name_is_one_however_it_is_typed_and_kept_by_its_digest_alone(tries: Try, world: World) -> None:
     """Somebody types a password there now and then; and a name need not be anybody's."""
     for typed in ("Correct-Horse", "correct-horse", " correct-horse", "CORRECT-HORSE", "correct-horse "):
         tries(typed)
-    assert wait_of(tries, "correct-horse")
-    tries("\x00\ud800", "\x00" * 5000)
+    assert [row.tries for row in world.query(ROWS) if row.scope == "name"] == [5]
+    tries("\x00\ud800", "\x00" * 5000, "0" * 64)
     assert "horse" not in str(world.query("SELECT * FROM testigo.login_try")).lower()
 
 
-def test_a_success_clears_the_name_and_takes_its_own_try_back(people: People, tries: Try, world: World) -> None:
-    """But not the address's others: whoever has one account may not guess at the others for it."""
+def test_a_success_takes_its_own_try_back(people: People, tries: Try, world: World) -> None:
+    """And no other's: whoever has one account may not guess at the others for it."""
     people.user()
-    tries("bea", "192.0.2.1")
-    fail(tries, "ana", "192.0.2.1", times=3)
-    people.db.run(log_in, "ana", Secret.new().digest, epoch=1, address="192.0.2.1")
+    tries("bea")
+    fail(tries, times=2)
+    people.db.run(log_in, "ana", Secret.new().digest, epoch=1, counted=tries())
     rows = [(row.scope, row.tries) for row in world.query(ROWS)]
-    assert rows == [("address", 3), ("name", 1)]
-    tries("ana", "192.0.2.1")
-    people.db.run(log_in, "ana", Secret.new().digest, epoch=1, address="192.0.2.1")
-    tries("cid", "192.0.2.1")
-    tries("dan", "192.0.2.1")
-    assert wait_of(tries, "eve", "192.0.2.1")
+    assert sorted(rows) == [("address", 3), ("name", 1), ("name", 2)]
+    people.db.run(log_in, "ana", Secret.new().digest, epoch=1, counted=tries())
+    tries("cid")
+    tries("dan")
+    assert wait_of(tries, "eve")
 
 
 def test_failures_are_forgotten_after_a_quarter_of_an_hour(tries: Try, world: World, people: People) -> None:
@@ -138,13 +222,13 @@ def test_failures_are_forgotten_after_a_quarter_of_an_hour(tries: Try, world: Wo
     assert wait_of(tries)
     assert people.db.run(prune_access).pruned == 0
     pass_seconds(world, 15 * 60 + 1)
-    assert people.db.run(prune_access).pruned == 1
+    assert people.db.run(prune_access).pruned == 2
 
 
 def test_tries_at_once_are_counted_each(tries: Try, people: People) -> None:
     """A thousand guesses in one moment are not one: each is counted before its password is looked at."""
     answers = race(people.db, *[partial(tries, "ana", "192.0.2.1")] * 12)
-    assert sum(answer is None for answer in answers) == ACCESS.tries_free
+    assert sum(isinstance(answer, tuple) for answer in answers) == ACCESS.tries_free
     assert sum(isinstance(answer, TooManyRequests) for answer in answers) == 12 - ACCESS.tries_free
 
 

@@ -2,9 +2,9 @@
 
 A server logs somebody in by four steps, of which the second alone is not the database's:
 
-    throttle.begin_try(c, name, address)                    raises TooManyRequests
+    counted = throttle.begin_try(c, name, address, browser.digest)      raises TooManyRequests
     passwords.verified(known.password_hash, password)       known = users.known(c, name); None costs the same
-    login = log_in(c, name, secret.digest, epoch=known.epoch, address=address)
+    login = log_in(c, name, secret.digest, epoch=known.epoch, counted=counted, browser=browser.digest)
     who_logged_in(c, secret.digest)                         at each request, and at each look of an open stream
 
 `secret` is made before the first try, and the commands here keep no receipt: a resend with the same
@@ -13,6 +13,7 @@ digest finds what the first one did.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -21,7 +22,7 @@ from sqlalchemy import Connection, Row
 
 from testigo.access.names import spelled
 from testigo.access.roles import Role
-from testigo.access.throttle import forgive
+from testigo.access.throttle import Counted, forgive, remember
 from testigo.access.who import Via, Who
 from testigo.authority.actions import Action, new_id
 from testigo.authority.receipts import digest_of, exactly_once
@@ -182,13 +183,20 @@ _USED = Statement(
 
 
 def log_in(
-    c: Connection, name: str, digest: str, *, epoch: int, address: str | None = None, once: str | None = None
+    c: Connection,
+    name: str,
+    digest: str,
+    *,
+    epoch: int,
+    counted: Sequence[Counted] = (),
+    browser: str | None = None,
+    once: str | None = None,
 ) -> Login:
     """Begin a login of the user `name`, whose password was verified while their epoch was this.
 
-    `digest` is that of the cookie's new secret; `once` that of what they were let in by, where it lets nobody
-    in again. The name's failed tries are forgotten. Raises `Unauthenticated` if the user was disabled or changed
-    meanwhile, or `once` was used already.
+    `digest` is that of the cookie's new secret; `browser` that of what this browser is known by from now on, as
+    theirs; `once` that of what they were let in by, where it lets nobody in again. The try that was `counted` is
+    taken back. Raises `Unauthenticated` if the user was disabled or changed meanwhile, or `once` was used already.
     """
     who = spelled(name, field="name")
     fields.whole(epoch, field="epoch", low=1, high=fields.INTEGER_MAX)
@@ -198,7 +206,9 @@ def log_in(
         if spent is None and _USED.row(c, link=once, digest=digest) is None:
             raise Unauthenticated("This login was used already.", remedy="Begin again.")
     login = _begin(c, who, digest, Via.LOGIN, epoch, made)
-    forgive(c, who, address)
+    forgive(c, counted)
+    if browser is not None:
+        remember(c, browser, who, epoch)
     return login
 
 

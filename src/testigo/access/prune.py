@@ -1,4 +1,4 @@
-"""prune_access: forget logins and links that have ended, old tries, and what of the audit is older than 400 days.
+"""prune_access: forget logins and links that have ended, old tries and browsers, and the audit of over 400 days ago.
 
 The chain of the audit stays whole: before a row goes, the head remembers its place and its digest, so
 that the first row that stays can be verified. The database refuses to delete any other row.
@@ -48,6 +48,18 @@ _TRIES = Statement(
     """
 )
 
+_BROWSERS = Statement(
+    """
+    DELETE FROM testigo.browser
+    WHERE (digest, name) IN (SELECT digest, name
+                             FROM testigo.browser
+                             WHERE seen_at < now() - :days * interval '1 day'
+                             LIMIT :limit
+                             FOR UPDATE SKIP LOCKED)
+    RETURNING 1
+    """
+)
+
 # Times never go back along the chain, so the oldest by their times are its first.
 _RAISE = Statement(
     """
@@ -76,6 +88,7 @@ def prune_access(c: Connection, *, limit: int = STORE.sweep_rows) -> Pruned:
         len(_LOGINS.rows(c, limit=limit)),
         len(_LINKS.rows(c, limit=limit)),
         len(_TRIES.rows(c, minutes=ACCESS.tries_minutes, limit=limit)),
+        len(_BROWSERS.rows(c, days=ACCESS.browser_days, limit=limit)),
         _prune_audit(c, limit),
     ]
     return Pruned(sum(counts), more=limit in counts)

@@ -11,6 +11,7 @@ import logging
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -20,12 +21,12 @@ from sqlalchemy import Connection
 from testigo.access.prune import prune_access
 from testigo.authority.admit import Admitted, admit, waits_for_admission
 from testigo.operations import advance, prune_operations
-from testigo.settings import STORE
+from testigo.settings import STORE, Retention
 from testigo.statistics import roll_up
 from testigo.store.database import AsyncDatabase
 from testigo.store.failures import reason_of
 
-__all__ = ["CHORES", "Background", "Chore"]
+__all__ = ["Background", "Chore", "chores"]
 
 _log = logging.getLogger("testigo.web")
 
@@ -51,14 +52,17 @@ def _admit(c: Connection) -> Admitted:
     return admit(c) if waits_for_admission(c) else Admitted(0)
 
 
-CHORES = (
-    Chore("operations", advance, lambda advanced: advanced is not None, 1.0),
-    Chore("admission", _admit, lambda admitted: admitted.admitted > 0, STORE.poll_seconds),
-    Chore("statistics", roll_up, attrgetter("more"), 5.0),
-    Chore("pruning of access", prune_access, attrgetter("more"), _PRUNE_SECONDS),
-    Chore("pruning of operations", prune_operations, attrgetter("more"), _PRUNE_SECONDS),
-)
-"""What each server process does behind its doors."""
+def chores(kept: Retention) -> tuple[Chore, ...]:
+    """What each server process does behind its doors."""
+    statistics = partial(roll_up, kept_days=kept.statistics_days)
+    old_operations = partial(prune_operations, older_than_days=kept.operations_days)
+    return (
+        Chore("operations", advance, lambda advanced: advanced is not None, 1.0),
+        Chore("admission", _admit, lambda admitted: admitted.admitted > 0, STORE.poll_seconds),
+        Chore("statistics", statistics, attrgetter("more"), 5.0),
+        Chore("pruning of access", prune_access, attrgetter("more"), _PRUNE_SECONDS),
+        Chore("pruning of operations", old_operations, attrgetter("more"), _PRUNE_SECONDS),
+    )
 
 
 @dataclass
@@ -72,7 +76,7 @@ class _Course:
 class Background:
     """The loops of one server process."""
 
-    def __init__(self, database: AsyncDatabase, chores: Sequence[Chore] = CHORES) -> None:
+    def __init__(self, database: AsyncDatabase, chores: Sequence[Chore]) -> None:
         self._database = database
         self._courses = {chore: _Course() for chore in chores}
         self._tasks: list[asyncio.Task[None]] = []

@@ -116,7 +116,7 @@ def _let_in(c: Connection, name: str, role: Role, digest: str, asked: Order, sta
         epoch = act(c, changing, lambda c: set_role(c, name, role, issuer_says=True, action=changing.action)).epoch
     else:
         epoch = found.epoch
-    log_in(c, name, digest, epoch=epoch, once=state)  # no try was counted of the address, so none is taken back
+    log_in(c, name, digest, epoch=epoch, once=state)  # no try was counted, so none is taken back
 
 
 async def _claims(request: Request, code: str, kept: Mapping[str, str]) -> Mapping[str, Any]:

@@ -15,13 +15,13 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 
-from testigo.configuration import installation, web_settings
+from testigo.configuration import installation, retention_settings, web_settings
 from testigo.settings import Web
 from testigo.store.blobs import BlobStore, blobs_directory
 from testigo.store.database import AsyncDatabase
 from testigo.store.urls import own_directory
 from testigo.web.api.routes import routes as api
-from testigo.web.background import Background
+from testigo.web.background import Background, chores
 from testigo.web.door import Door
 from testigo.web.entrance import routes as entrance
 from testigo.web.oidc import routes as oidc
@@ -49,7 +49,7 @@ def create(database_url: str | None = None, *, schema: str | None = None, settin
     chosen = web_settings() if settings is None else settings
     database = AsyncDatabase(place.url, schema=place.schema, pool_size=chosen.pool_size)
     hub = Hub(database, chosen)
-    background = Background(database)
+    background = Background(database, chores(retention_settings()))
     answers = Answers()
 
     @asynccontextmanager

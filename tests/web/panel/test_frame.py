@@ -17,7 +17,7 @@ from testigo.web.panel.looks import COOKIE, Looks, zones
 from testigo.web.panel.pages import NAVIGATION
 from testigo.web.panel.words import words_in
 from testigo.web.panel.written import Written
-from testigo.web.security.cookies import LOGIN_COOKIE
+from testigo.web.security.cookies import BROWSER_COOKIE, LOGIN_COOKIE
 from tests.web.conftest import Site
 from tests.web.panel.paper import paper, press
 from tests.web.panel.sentences import PANEL
@@ -160,6 +160,22 @@ def test_who_tries_too_often_is_told_how_long_to_wait(site: Site) -> None:
     assert answers[-1].status_code == 429
     assert int(answers[-1].headers["retry-after"]) >= 1
     assert "Wait " in paper(answers[-1], 429).text
+
+
+def test_a_browser_in_which_somebody_logged_in_lets_them_in_whoever_guesses(site: Site) -> None:
+    """From the same address, at which others wait; by a cookie that stays after logging out, and lets nobody in."""
+    member(site)
+    browser, right, wrong = newcomer(site), {"name": "ana", "password": PASSWORD}, {"name": "ana", "password": "wrong"}
+    browser.post("/horizon/login", data=right)
+    kept = browser.cookies[BROWSER_COOKIE]
+    press(browser, paper(browser.get("/horizon")).form("/logout"))
+    assert (browser.cookies.get(LOGIN_COOKIE), browser.cookies[BROWSER_COOKIE]) == (None, kept)
+    assert browser.get("/horizon").status_code == 401
+    stranger = newcomer(site)
+    assert stranger.post("/horizon/login", data=wrong).status_code == 401
+    site.world.query("UPDATE testigo.login_try SET next_at = next_at + interval '1 hour'")
+    assert stranger.post("/horizon/login", data=right).status_code == 429
+    assert browser.post("/horizon/login", data=right).status_code == 303
 
 
 def test_a_link_logs_in_once_and_not_by_being_opened(site: Site) -> None:

@@ -16,7 +16,7 @@ from testigo.errors import TooManyRequests, Unauthenticated
 from testigo.web.door import AtDoor, Door
 from testigo.web.panel.pages import ROOT, render, url, words
 from testigo.web.routes import Open, Routes
-from testigo.web.security.cookies import clear_login, login_secret, set_login
+from testigo.web.security.cookies import browser_secret, clear_login, login_secret, set_browser, set_login
 from testigo.web.security.place import prefix_of
 
 __all__ = ["place_of", "routes"]
@@ -44,12 +44,12 @@ async def log_in(
     back: Short = "",
 ) -> Response:
     """Log somebody in, and send them where they wanted to go."""
-    secret = Secret.new()
+    secret, browser = Secret.new(), browser_secret(request)
     try:
         if link:
             await door.run(logins.use_link, digest_of(link), secret.digest)
         else:
-            await _by_password(request, door, name, password, secret)
+            await _by_password(request, door, name, password, secret, browser)
     except (Unauthenticated, TooManyRequests) as refusal:
         wait = refusal.facts.get("retry_after_seconds")
         told = refusal.message if wait is None else words(request)("Wait {n} second | Wait {n} seconds", n=wait)
@@ -66,6 +66,8 @@ async def log_in(
         )
     answer = RedirectResponse(place_of(request, back), status_code=303)
     set_login(request, answer, secret.text)
+    if not link:
+        set_browser(request, answer, browser)
     return answer
 
 
@@ -90,10 +92,10 @@ def place_of(request: Request, back: str) -> str:
     return back if ours and not climbs and back.isprintable() and "\\" not in back else home
 
 
-async def _by_password(request: Request, door: Door, name: str, password: str, secret: Secret) -> None:
+async def _by_password(request: Request, door: Door, name: str, password: str, secret: Secret, browser: Secret) -> None:
     """Begin the login of whoever knows this name and its password. Raises `Unauthenticated`, alike for both."""
     address = request.client.host if request.client else None
-    await door.run(throttle.begin_try, name, address)
+    counted = await door.run(throttle.begin_try, name, address, browser.digest)
     known = await door.run(users.known, name)
     kept = known.password_hash if known else None
     if not await asyncio.to_thread(passwords.verified, kept, password) or known is None or kept is None:
@@ -101,4 +103,4 @@ async def _by_password(request: Request, door: Door, name: str, password: str, s
     if passwords.is_outdated(kept):
         stronger = await asyncio.to_thread(passwords.hashed, password, name=known.name)
         await door.run(users.replace_hash, known.name, kept, stronger)
-    await door.run(logins.log_in, known.name, secret.digest, epoch=known.epoch, address=address)
+    await door.run(logins.log_in, known.name, secret.digest, epoch=known.epoch, counted=counted, browser=browser.digest)

@@ -25,7 +25,7 @@ from testigo.web.panel.managing import add_managing
 from testigo.web.panel.pages import ROOT, looks_of, render, url
 from testigo.web.panel.words import LANGUAGES
 from testigo.web.routes import Routes
-from testigo.web.security.cookies import set_login
+from testigo.web.security.cookies import browser_secret, set_browser, set_login
 from testigo.web.security.place import is_secure, prefix_of
 from testigo.web.who import Caller
 
@@ -102,14 +102,15 @@ async def change_password(
     """Change one's own password. Every other login ends, and this one goes on."""
     if new != again:
         raise Invalid("The two new passwords differ.", field="again", remedy="Type the same one twice.")
-    await _check(request, door, who, old)
+    await _check(door, who, old)
     kept = await asyncio.to_thread(passwords.hashed, new, name=who.name)
     asked = order(request, who, Right.READ, "users.password", (f"user:{who.name}",), "", action_id=action_id)
     receipt = await door.act(asked, lambda c: users.set_password_hash(c, who.name, kept, action=asked.action))
-    secret = Secret.new()
-    await door.run(log_in, who.name, secret.digest, epoch=receipt.epoch)
+    secret, browser = Secret.new(), browser_secret(request)
+    await door.run(log_in, who.name, secret.digest, epoch=receipt.epoch, browser=browser.digest)
     answer = done(request, f"{ROOT}/settings", "password")
     set_login(request, answer, secret.text)
+    set_browser(request, answer, browser)
     return answer
 
 
@@ -122,14 +123,13 @@ async def end_others(request: Request, door: AtDoor, who: Caller, action_id: Act
     return done(request, f"{ROOT}/settings", "ended")
 
 
-async def _check(request: Request, door: Door, who: Who, old: str) -> None:
+async def _check(door: Door, who: Who, old: str) -> None:
     """Whoever changes a password knows the one that holds, or came by a link. Raises `Invalid`, `TooManyRequests`.
 
     Whom an issuer lets in makes none here: they would keep it, and their role, when they are nobody there any more.
     """
     if who.via is Via.TOKEN:
         raise Invalid("A token has no password.", field="old", remedy="Log in as a user.")
-    address = request.client.host if request.client else None
     known = await door.run(users.known, who.name)
     if known is None or (known.password_hash is None and who.via is Via.LINK):
         return
@@ -139,10 +139,10 @@ async def _check(request: Request, door: Door, who: Who, old: str) -> None:
             field="old",
             remedy="Change it there. Or have one given to you, with `testigo user password NAME`.",
         )
-    await door.run(throttle.begin_try, who.name, address)
+    counted = await door.run(throttle.begin_own_try, who.credential)
     if not await asyncio.to_thread(passwords.verified, known.password_hash, old):
         raise Invalid("That is not the password that holds now.", field="old", remedy="Go back and type it again.")
-    await door.run(throttle.forgive, who.name, address)
+    await door.run(throttle.forgive, counted)
 
 
 async def _nothing() -> None:

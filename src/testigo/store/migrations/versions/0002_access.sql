@@ -3,7 +3,8 @@
 -- user        who may log in, as what; whatever ends their logins raises the epoch
 -- login       one browser that is logged in, by the digest of its cookie's secret
 -- link        a login link that works once, by the digest of its secret
--- login_try   how often logins were tried lately, by name and by address
+-- login_try   how often logins were tried lately, by address and by name, by known browsers and by logins
+-- browser     where somebody has logged in by a password, by the digest of its cookie's secret
 -- token       what a program sends instead of a password, by its digest
 -- audit       what was done, and what was refused: rows that are added and never changed
 -- audit_head  the end of their chain: its row lock is what gives each row its place
@@ -53,7 +54,7 @@ CREATE INDEX link_expires ON testigo.link (expires_at);
 
 -- Names are kept as digests: now and then somebody types a password where a name belongs.
 CREATE TABLE testigo.login_try (
-    scope    text NOT NULL CHECK (scope IN ('address', 'name')),
+    scope    text NOT NULL CHECK (scope IN ('address', 'name', 'browser', 'login')),
     value    text NOT NULL,
     tries    integer NOT NULL,
     last_at  timestamptz NOT NULL,
@@ -62,6 +63,19 @@ CREATE TABLE testigo.login_try (
 );
 
 CREATE INDEX login_try_last ON testigo.login_try (last_at);
+
+CREATE TABLE testigo.browser (
+    digest   text NOT NULL,
+    name     text NOT NULL,
+    epoch    integer NOT NULL,
+    seen_at  timestamptz NOT NULL,
+    PRIMARY KEY (digest, name)
+);
+
+COMMENT ON TABLE testigo.browser IS
+    'Whose tries to log in are counted by themselves, so that no stranger uses them up; while the user is of this epoch.';
+
+CREATE INDEX browser_seen ON testigo.browser (seen_at);
 
 CREATE TABLE testigo.token (
     id          uuid PRIMARY KEY,
