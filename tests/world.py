@@ -11,11 +11,13 @@ from typing import Any
 from testigo.authority.actions import Action, JobId, SessionAction, SessionId, new_id
 from testigo.authority.claim import Claimed, Lease, QueueClaim, claim
 from testigo.authority.deferred import SettledRow, settle_deferred
+from testigo.authority.prune import Pruned
 from testigo.authority.sessions import NewSession, Session, open_session
 from testigo.authority.settle import Settled, Settlement, settle
 from testigo.authority.start import Held
 from testigo.authority.submissions import NewJob
 from testigo.authority.submit import submit_many
+from testigo.journal.prune import prune_events
 from testigo.rules.outcomes import Outcome, Succeed
 from testigo.store.database import Database
 from testigo.store.sql import Statement
@@ -23,6 +25,7 @@ from testigo.store.sql import Statement
 __all__ = ["Worker", "World"]
 
 _JOB = Statement("SELECT *, CAST(state AS text) AS state FROM testigo.job WHERE id = CAST(:id AS uuid)")
+_AGE = Statement("UPDATE testigo.event SET at = '2000-01-01' WHERE stream = :stream AND sequence <= :up_to RETURNING 1")
 _EVENTS = Statement("SELECT * FROM testigo.event WHERE subject = CAST(:id AS uuid) ORDER BY stream, sequence")
 
 
@@ -71,6 +74,15 @@ class World:
             each.relname: f"SELECT 1 FROM testigo.{each.relname} t WHERE CAST(t AS text) LIKE :it" for each in tables
         }
         return {name for name, look in looks.items() if self.query(look, it=f"%{text}%")}
+
+    def age(self, stream: str, up_to: int) -> None:
+        """Let this stream's events up to there be older than any is kept."""
+        self.query(_AGE, stream=stream, up_to=up_to)
+
+    def prune_events(self, stream: str, *, up_to: int) -> Pruned:
+        """Prune this stream up to there, and whatever else is old."""
+        self.age(stream, up_to)
+        return self.db.run(prune_events)
 
     def query(self, statement: Statement | str, **parameters: Any) -> list[Any]:
         """The rows of a query of the test's own."""

@@ -13,8 +13,9 @@ __all__ = ["settings_page"]
 INTRO = """
 Every default and limit of the engine, as `testigo.settings` has them. Units are in the names. What differs from one
 installation to the next is set by arguments, variables or a file: `TESTIGO_URL` is the database, `TESTIGO_SCHEMA` the
-schema in it, `TESTIGO_KEYS` the folder of keys, `TESTIGO_BLOBS` that of blobs, and each setting of the worker below
-has a variable as well, such as `TESTIGO_WORKER_SLOTS`: [how to set them](../how-to/settings.md).
+schema in it, `TESTIGO_KEYS` the folder of keys, `TESTIGO_BLOBS` that of blobs, and each setting of the worker, of
+the panel's server and of retention below has a variable as well, such as `TESTIGO_WORKER_SLOTS`: [how to set
+them](../how-to/settings.md).
 """
 
 DAY = 86_400

@@ -3,7 +3,7 @@
     url     the argument, `TESTIGO_URL`, `url` of a file, `embedded:` under the nearest project
     schema  the argument, `TESTIGO_SCHEMA`, `schema` of a file, `testigo`
     worker  what was given by name, `TESTIGO_WORKER_SLOTS` and its like, `[worker]` of a file, `settings.Worker`
-    web     the same with `TESTIGO_WEB_…`, `[web]` and `settings.Web`
+    web     the same with `TESTIGO_WEB_…`, `[web]` and `settings.Web`; `retention` likewise, for whoever prunes
 
 The file is the nearest upwards, from the working folder, of `testigo.toml` and a `pyproject.toml` that
 has a table `tool.testigo`; in one folder the former counts. A directory that it names is found from where
@@ -24,13 +24,13 @@ from urllib.parse import urlsplit
 
 from testigo.errors import Invalid, SettingInvalid
 from testigo.rules.fields import BIGINT_MAX, seconds, whole
-from testigo.settings import STORE, WEB, WORKER, Web, Worker
+from testigo.settings import LIMITS, RETENTION, STORE, WEB, WORKER, Retention, Web, Worker
 
-__all__ = ["Installation", "installation", "web_settings", "worker_settings"]
+__all__ = ["Installation", "installation", "retention_settings", "web_settings", "worker_settings"]
 
-_TABLES = ("worker", "web")
+_TABLES = ("worker", "web", "retention")
 _MEMBERS = ("url", "schema", *_TABLES)
-S = TypeVar("S", Worker, Web)
+S = TypeVar("S", Worker, Web, Retention)
 
 _Value = int | float | str
 _Spelled = Callable[[str], str]
@@ -98,6 +98,11 @@ def web_settings(given: Mapping[str, object] | None = None) -> Web:
                 "That is no address of a web site.", field=f"web.{name}", limit="https://host/prefix, without a query"
             )
     return found
+
+
+def retention_settings() -> Retention:
+    """How long what has ended is kept: `settings.Retention`, with what the environment and the nearest file say."""
+    return _settings(RETENTION, "retention", None)
 
 
 def _is_web_site(url: str) -> bool:
@@ -196,10 +201,14 @@ def _within(name: str, kind: type, value: object, field: str) -> _Value:
     least = 2 if name == "beats_per_term" else 0 if name in _MAY_BE_ZERO else 1
     try:
         if kind is int:
-            return whole(value, field=field, low=least, high=BIGINT_MAX)
+            return whole(value, field=field, low=least, high=_most(name))
         return seconds(value, field=field, zero=not least)
     except Invalid as error:
         raise SettingInvalid(error.message, field=field, limit=error.limit) from None
+
+
+def _most(name: str) -> int:
+    return LIMITS.days_max if name.endswith("_days") else BIGINT_MAX
 
 
 _MAY_BE_ZERO = frozenset(
@@ -226,6 +235,6 @@ def _refuse_unknown(given: Iterable[str], known: Iterable[str], spelled: _Spelle
 
 
 @cache
-def _kinds(settings: Worker | Web) -> dict[str, type]:
+def _kinds(settings: Worker | Web | Retention) -> dict[str, type]:
     hints = get_type_hints(type(settings))
     return {each.name: hints[each.name] for each in fields(settings)}

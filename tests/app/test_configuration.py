@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from testigo.configuration import installation, web_settings, worker_settings
+from testigo.configuration import installation, retention_settings, web_settings, worker_settings
 from testigo.errors import SettingInvalid
-from testigo.settings import WORKER
+from testigo.settings import RETENTION, WORKER
 
 
 @pytest.fixture(autouse=True)
@@ -133,6 +134,18 @@ def test_a_setting_that_was_given_by_name_is_held_to_the_same() -> None:
 def test_a_password_is_in_no_repr() -> None:
     """What an installation is called in a log or a traceback holds no URL."""
     assert "secret" not in repr(installation("postgresql://me:secret@host/x"))
+
+
+def test_how_long_things_are_kept_is_set_in_days(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """By a table and variables of its own, at least a day and at most some 27 years."""
+    (folder / "testigo.toml").write_text("[retention]\njobs_days = 90\nevents_days = 10000\n")
+    monkeypatch.setenv("TESTIGO_RETENTION_JOBS_DAYS", "1")
+    assert retention_settings() == replace(RETENTION, jobs_days=1, events_days=10_000)
+    for text in ("0", "10001", "1.5", "x"):
+        monkeypatch.setenv("TESTIGO_RETENTION_JOBS_DAYS", text)
+        with pytest.raises(SettingInvalid) as refused:
+            retention_settings()
+        assert refused.value.field == "TESTIGO_RETENTION_JOBS_DAYS"
 
 
 def test_a_server_is_set_as_a_worker_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

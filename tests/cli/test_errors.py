@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg
@@ -15,7 +14,6 @@ import pytest
 from testigo import errors
 from testigo.errors import Error
 from testigo.evidence.model import NewArtifact
-from testigo.journal.prune import prune_events
 from testigo.rules.identity import content_digest
 from testigo.rules.outcomes import Fail, Succeed
 from testigo.settings import LIMITS, STORE
@@ -218,7 +216,7 @@ def _not_found(scene: Scene) -> list[str]:
 @raises(errors.CursorTooOld)
 def _cursor_too_old(scene: Scene) -> list[str]:
     scene.world.submit(), scene.world.submit()
-    scene.world.db.run(prune_events, "q", older_than=datetime(2200, 1, 1, tzinfo=UTC), limit=1)
+    scene.world.prune_events("q", up_to=1)
     return ["events", "list", "q", "--after", "0"]
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
-from testigo.journal.prune import prune_events
 from tests.cli.conftest import Cli
 from tests.world import World
 
@@ -12,7 +9,7 @@ from tests.world import World
 def test_streams_are_listed_by_name(cli: Cli, world: World) -> None:
     """With where they begin and end, page by page."""
     world.submit(queue="a"), world.submit(queue="a"), world.submit(queue="b")
-    world.db.run(prune_events, "a", up_to=1)
+    world.prune_events("a", up_to=1)
     first = cli("events", "list", "--limit", "1", "--json").json
     assert [(each["name"], each["floor"], each["head"]) for each in first["streams"]] == [("a", 1, 2)]
     assert first["next"] == "a"
@@ -33,7 +30,7 @@ def test_the_newest_events_are_listed_in_order(cli: Cli, world: World) -> None:
 def test_a_cursor_below_the_floor_is_refused(cli: Cli, world: World) -> None:
     """Not answered with a gap; without a cursor the list begins above it."""
     world.submit(), world.submit()
-    world.db.run(prune_events, "q", older_than=datetime(2200, 1, 1, tzinfo=UTC), limit=1)
+    world.prune_events("q", up_to=1)
     assert cli("events", "list", "q", "--after", "0", "--json").error["code"] == "CURSOR_TOO_OLD"
     assert len(cli("events", "list", "q").out.splitlines()) == 1
     assert cli("events", "list", "q", "--after", "x", "--json").error["code"] == "CURSOR_INVALID"

@@ -14,7 +14,6 @@ from testigo.authority.start import start
 from testigo.errors import CursorInvalid, Invalid, NotFound
 from testigo.journal.catalogue import JobCompleted
 from testigo.journal.history import history, runs
-from testigo.journal.prune import prune_events
 from testigo.journal.streams import read
 from testigo.rules.documents import encode
 from testigo.rules.outcomes import Fail, Succeed, Yield
@@ -65,7 +64,7 @@ def test_what_never_was_a_job_has_no_history(world: World, fill: Fill) -> None:
     (unadmitted,) = world.submit(parents=(parent,))
     assert world.db.run(history, unadmitted) == ((), None)
     assert world.db.run(runs, unadmitted) == ()
-    world.db.run(prune_events, "q", up_to=1)
+    world.prune_events("q", up_to=1)
     assert world.db.run(history, parent) == ((), None)
 
 

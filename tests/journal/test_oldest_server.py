@@ -38,6 +38,6 @@ def test_the_journal_reads_alike_on_postgresql_15(postgres15_url: str) -> None:
             assert [run.epoch for run in db.run(runs, job)] == sorted(
                 {event.data.get("epoch", 0) for event in told} - {0}
             )
-        assert db.run(prune_events, "q", up_to=7, limit=4) == (4, 4, True)
+        assert db.run(prune_events, older_than_days=0, limit=4) == (4, True)
         assert db.run(read, "q", after=4).events == whole[4:104]
     drop_database(postgres15_url, name)

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from testigo.errors import CursorInvalid, CursorTooOld, Invalid, NotFound, StreamBroken
-from testigo.journal.prune import prune_events
 from testigo.journal.streams import read, streams
 from testigo.rules.outcomes import Fail
 from testigo.settings import LIMITS
@@ -45,7 +44,7 @@ def test_a_cursor_ahead_of_the_stream_is_refused_and_not_told_that_there_is_noth
 def test_a_cursor_below_the_floor_is_too_old_and_one_at_the_floor_is_not(world: World, fill: Fill) -> None:
     """What was pruned is refused with the floor named; at the floor all that is left follows (spec B-10, P-27)."""
     fill(5)
-    world.db.run(prune_events, "q", up_to=3)
+    world.prune_events("q", up_to=3)
     page = world.db.run(read, "q", after=3)
     assert ([event.sequence for event in page.events], page.floor) == ([4, 5], 3)
     for old in (0, 2):
@@ -57,7 +56,7 @@ def test_a_cursor_below_the_floor_is_too_old_and_one_at_the_floor_is_not(world: 
 def test_a_stream_that_is_pruned_whole_goes_on_counting(world: World, fill: Fill) -> None:
     """A sequence is never given twice: the next event follows the head, not the rows (spec B-03, P-27)."""
     fill(4)
-    world.db.run(prune_events, "q", up_to=4)
+    world.prune_events("q", up_to=4)
     assert world.db.run(read, "q", after=4).events == ()
     with pytest.raises(CursorTooOld):
         world.db.run(read, "q", after=3)
@@ -120,7 +119,7 @@ def test_streams_are_listed_by_name_in_pages(world: World, fill: Fill) -> None:
     """Every stream is listed once, in the order of names, with where it stands."""
     for queue, count in (("b", 2), ("a", 1), ("c", 3)):
         fill(count, queue)
-    world.db.run(prune_events, "c", up_to=1)
+    world.prune_events("c", up_to=1)
     first = world.db.run(streams, limit=2)
     assert [(stream.name, stream.floor, stream.head) for stream in first] == [("a", 0, 1), ("b", 0, 2)]
     rest = world.db.run(streams, after=first[-1].name, limit=2)

@@ -18,7 +18,6 @@ from sqlalchemy import make_url
 from testigo.authority.submissions import NewJob
 from testigo.errors import CursorInvalid, CursorTooOld, Invalid, NotFound
 from testigo.journal.events import Event
-from testigo.journal.prune import prune_events
 from testigo.journal.streams import read
 from testigo.journal.tail import tail, tail_async
 from testigo.settings import STORE
@@ -122,7 +121,7 @@ def test_a_tail_is_refused_at_once_what_it_cannot_follow(world: World, fill: Fil
             with pytest.raises(Invalid) as refused:
                 follow(world.db, **{"stream": "q", **given})
             assert refused.value.field == field
-    world.db.run(prune_events, "q", up_to=2)
+    world.prune_events("q", up_to=2)
     with pytest.raises(CursorTooOld):
         next(tail(world.db, "q", after=1))
     with pytest.raises(CursorInvalid):
@@ -135,7 +134,7 @@ def test_a_prune_that_overtakes_a_tail_ends_it_with_a_word(world: World, fill: F
     events = tail(world.db, "q", poll_seconds=SELDOM_SECONDS)
     assert take(events, 1) == [1]
     fill(2)
-    world.db.run(prune_events, "q", up_to=2)
+    world.prune_events("q", up_to=2)
     with pytest.raises(CursorTooOld) as overtaken:
         next(events)
     assert overtaken.value.facts["floor"] == 2

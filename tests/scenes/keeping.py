@@ -10,7 +10,7 @@ from testigo.authority.redact import Part, redact
 from testigo.authority.reprocess import reprocess
 from testigo.authority.sessions import close_session
 from testigo.authority.submissions import NewJob
-from testigo.journal.prune import PrunedEvents, prune_events
+from testigo.journal.prune import prune_events
 from testigo.rules.documents import Document
 from testigo.rules.outcomes import Degrade, Fail, Succeed
 from tests.scenes.call import Call, call, scene
@@ -89,13 +89,15 @@ def prune_what_sessions_left(world: World) -> Call:
 
 
 @scene(prune_events)
-def prune_the_beginning_of_a_stream(world: World) -> Call:
-    """All but its last event; the jobs that it tells of are gone."""
+def prune_the_beginnings_of_streams(world: World) -> Call:
+    """All but the last event of one; the jobs that it tells of are gone. Another's are young."""
     worker = world.worker()
     for _ in range(2):
         _work(world, worker)
+    world.submit(queue="young")
     world.db.run(prune_jobs, older_than_days=0)
-    return call(prune_events, "q", up_to=3).then(PrunedEvents(0, 3, more=False))
+    world.age("q", up_to=3)
+    return call(prune_events).then(Pruned(0, more=False))
 
 
 def _work(world: World, worker: Worker) -> None:

@@ -17,7 +17,6 @@ from testigo.authority.settle import Settlement, settle
 from testigo.authority.submissions import NewJob
 from testigo.authority.submit import submit_many
 from testigo.errors import Invalid
-from testigo.journal.prune import prune_events
 from testigo.rules.documents import encode
 from testigo.rules.outcomes import Degrade, Fail, RunFacts, Succeed
 from testigo.rules.retries import Constant
@@ -99,11 +98,11 @@ def test_events_that_are_gone_before_they_were_counted_are_passed_over(world: Wo
     """Nothing is known of them; what follows is counted whole (spec P-27)."""
     world.submit(*(NewJob("work", queue="q") for _ in range(6)))
     world.db.run(roll_up, 2)
-    world.db.run(prune_events, "q", up_to=4)
+    world.prune_events("q", up_to=4)
     assert rolled(world) == 2
     assert counted(world) == {"requested": 4}
     world.submit()
-    world.db.run(prune_events, "q", up_to=7)
+    world.prune_events("q", up_to=7)
     assert world.db.run(roll_up) == Rolled(0, more=False)
     assert world.db.run(roll_up) == Rolled(0, more=False)
     world.submit()
@@ -157,7 +156,7 @@ def test_who_counts_while_others_append_and_prune_counts_each_once(world: World)
     def prune() -> int:
         while not done.is_set():
             for row in world.query("SELECT stream, sequence FROM testigo.statistic_cursor"):
-                world.db.run(prune_events, row.stream, up_to=row.sequence)
+                world.prune_events(row.stream, up_to=row.sequence)
         return 0
 
     def submit_all() -> int:

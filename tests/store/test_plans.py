@@ -6,7 +6,9 @@ import pytest
 from sqlalchemy import Connection
 
 from testigo.authority import claim, jobs, renew, save, settle, submit
+from testigo.authority.prune import Pruned
 from testigo.authority.submissions import NewJob
+from testigo.journal.prune import prune_events
 from testigo.rules.documents import encode
 from tests.journal.everything import do_everything
 from tests.store.day import live_a_day
@@ -45,6 +47,29 @@ def test_a_hot_statement_finds_its_jobs_through_the_right_index(planned: Planned
     for planning in Planning:
         with explained(planned.url, planning) as seen:
             _check(seen)
+
+
+@pytest.mark.parametrize("statistics", STATISTICS)
+def test_a_prune_of_events_goes_along_their_streams(planned: Planned, statistics: str) -> None:
+    """By any statistics it reads what it removes and a little more, of however long a stream (spec P-12, P-27)."""
+    before, after = STATISTICS[statistics]
+    before(planned)
+    with explained(planned.url, Planning.ONCE) as kept:
+        for _ in range(2):
+            kept.db.run(prune_events)
+        grow(planned.hand)
+        planned.hand.execute("UPDATE testigo.stream SET head = 20000 WHERE name = '1'")
+        planned.hand.execute("UPDATE testigo.event SET stream = '1', at = now() - interval '1 year' WHERE stream = 's'")
+        after(planned)
+        for planning in Planning:
+            with explained(planned.url, planning) as anew:
+                for seen in (kept, anew):
+                    seen.plans.clear()
+                    assert seen.db.run(prune_events, limit=500) == Pruned(500, more=True)
+                    scans = [scan for plan in seen.plans for scan in plan.scans("event")]
+                    assert {scan.index for scan in scans} == {"event_pkey"}
+                    assert len(scans) == 3
+                    assert sum(plan.blocks for plan in seen.plans) < 5_000
 
 
 def test_a_claim_leases_no_more_than_its_limit(planned: Planned, monkeypatch: pytest.MonkeyPatch) -> None:

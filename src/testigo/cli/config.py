@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from testigo.cli import call
 from testigo.cli.call import Call, command
-from testigo.settings import WEB, WORKER
+from testigo.settings import RETENTION, WEB, WORKER
 
 if TYPE_CHECKING:
     from testigo.settings import Web
@@ -22,13 +22,18 @@ group = call.group("config", "See how testigo is set up here.")
 def show(here: Call) -> None:
     """Show where commands connect from here, and who said so.
 
-    Below it stand the settings with which a worker would run that is started here, and a server; no secret among them.
+    Below it stand the settings with which a worker would run that is started here, and a server, and how long either
+    keeps what has ended; no secret among them.
     """
-    from testigo.configuration import web_settings, worker_settings
+    from testigo.configuration import retention_settings, web_settings, worker_settings
     from testigo.store.urls import shown
 
     place = here.place
-    tables = {"worker": asdict(worker_settings()), "web": _shown(web_settings())}
+    tables = {
+        "worker": asdict(worker_settings()),
+        "web": _shown(web_settings()),
+        "retention": asdict(retention_settings()),
+    }
     found: dict[str, object] = {"url": shown(place.url), "by": place.source, "schema": place.schema}
     here.answer(found | tables, lambda: _settings(found, tables))
 
@@ -38,12 +43,15 @@ def _shown(settings: Web) -> dict[str, object]:
     return asdict(settings) | {"oidc_client_secret": "***" if settings.oidc_client_secret else ""}
 
 
+_DEFAULTS = {"worker": asdict(WORKER), "web": asdict(WEB), "retention": asdict(RETENTION)}
+
+
 def _settings(found: Mapping[str, object], tables: Mapping[str, Mapping[str, object]]) -> None:
     from testigo.cli.tables import Column, print_facts, print_table
 
     print_facts((name, str(value)) for name, value in found.items())
     for name, settings in tables.items():
-        defaults = asdict(WORKER if name == "worker" else WEB)
+        defaults = _DEFAULTS[name]
         print()
         columns: list[Column[tuple[str, object]]] = [
             Column(f"{name} setting", lambda row: row[0], whole=True),

@@ -172,18 +172,18 @@ _END = Statement(
 _DAY = 86_400
 
 
-def roll_up(c: Connection, limit: int = 5_000) -> Rolled:
+def roll_up(c: Connection, limit: int = 5_000, *, kept_days: int = RETENTION.statistics_days) -> Rolled:
     """Count about `limit` events that were not counted yet, and look at the backlog now and then.
 
     What is counted goes to a step of time of each span: that in which it was appended, by the database's clock.
-    Two of three steps are kept for twice their span, the coarsest for `RETENTION.statistics_days`. Whoever calls
+    Two of three steps are kept for twice their span, the coarsest for `kept_days`. Whoever calls
     it while another counts is answered that there is nothing to do. Repeating it goes on, so it needs no receipt.
     """
     fields.whole(limit, field="limit", low=1, high=LIMITS.batch_max)
     walk = _BEGIN.row(c, seconds=SAMPLE_SECONDS)
     if walk is None:
         return Rolled(0, more=False)
-    steps, kept = [span.step_seconds for span in Span], [_kept_seconds(span) for span in Span]
+    steps, kept = [span.step_seconds for span in Span], [_kept_seconds(span, kept_days) for span in Span]
     (rolled,) = _ROLL.rows(c, place=walk.place, streams=_STREAMS_MAX, limit=limit, steps=steps, kept=kept)
     if walk.samples:
         _SAMPLE.rows(c, steps=steps, queues=_QUEUES_MAX, count_max=LIMITS.count_max)
@@ -193,5 +193,5 @@ def roll_up(c: Connection, limit: int = 5_000) -> Rolled:
     return Rolled(rolled.events, rolled.more)
 
 
-def _kept_seconds(span: Span) -> int:
-    return RETENTION.statistics_days * _DAY if span is Span.WEEK else 2 * span.seconds
+def _kept_seconds(span: Span, days: int) -> int:
+    return days * _DAY if span is Span.WEEK else 2 * span.seconds

@@ -28,6 +28,7 @@ from testigo.authority.renew import Renewed
 from testigo.authority.retire import retire, retire_lapsed
 from testigo.authority.sessions import NewSession, close_session
 from testigo.authority.settle import Settlement, settle
+from testigo.configuration import retention_settings
 from testigo.errors import Busy, Error, SessionReplaced
 from testigo.rules.outcomes import Fail, RunFacts
 from testigo.settings import STORE, WORKER
@@ -112,7 +113,9 @@ class InlineWorker:
         Meanwhile it sweeps as any keeper does: what another worker held and left is taken back.
         """
         woken = threading.Event()
-        sweeper = Sweeper(self.database, lambda _: woken.set(), reincarnated=self._beater.reopen)
+        sweeper = Sweeper(
+            self.database, lambda _: woken.set(), reincarnated=self._beater.reopen, retention=retention_settings()
+        )
         sweeper.start()
         try:
             with ExitStack() as hearing:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from testigo.settings import SESSIONS, WORKER, Worker
+from testigo.settings import RETENTION, SESSIONS, WORKER, Retention, Worker
 
 __all__ = ["Order"]
 
@@ -30,3 +30,4 @@ class Order:
     reload: bool = False
     metrics_port: int | None = None
     options: Worker = WORKER
+    retention: Retention = RETENTION

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-from testigo.configuration import installation, worker_settings
+from testigo.configuration import installation, retention_settings, worker_settings
 from testigo.errors import Error
 from testigo.rules.fields import whole
 from testigo.settings import SESSIONS
@@ -69,6 +69,7 @@ def _order(given: argparse.Namespace) -> Order:
         reload=given.reload,
         metrics_port=given.metrics_port,
         options=options,
+        retention=retention_settings(),
     )
 
 

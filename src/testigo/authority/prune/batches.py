@@ -9,8 +9,6 @@ from testigo.settings import LIMITS
 
 __all__ = ["Pruned", "check"]
 
-_DAYS_MAX = 10_000
-
 
 class Pruned(NamedTuple):
     """How many rows one transaction removed, and whether another one, sent at once, would go on."""
@@ -21,5 +19,5 @@ class Pruned(NamedTuple):
 
 def check(older_than_days: int, limit: int) -> None:
     """Refuse a retention, or a batch, that is no number of days or rows in bounds."""
-    fields.whole(older_than_days, field="older_than_days", low=0, high=_DAYS_MAX)
+    fields.whole(older_than_days, field="older_than_days", low=0, high=LIMITS.days_max)
     fields.whole(limit, field="limit", low=1, high=LIMITS.batch_max)
