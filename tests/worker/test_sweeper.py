@@ -102,6 +102,22 @@ def session_state(world: World, session: SessionId) -> str:
     return str(row.state)
 
 
+def backends_left(world: World, session: SessionId) -> int:
+    """How many of the connections that a session recorded there are."""
+    (row,) = world.query(
+        """
+        SELECT count(*) AS n
+        FROM testigo.session_profile p
+             CROSS JOIN LATERAL json_to_recordset(CAST(p.processes AS json) -> 'backends')
+                 AS b(pid integer, started timestamptz)
+             JOIN pg_stat_activity a ON a.pid = b.pid AND a.backend_start = b.started
+        WHERE p.session_id = CAST(:id AS uuid)
+        """,
+        id=session,
+    )
+    return int(row.n)
+
+
 def is_dead(world: World, session: SessionId) -> bool:
     """Whether a session was declared dead."""
     return session_state(world, session) == "dead"
@@ -140,13 +156,15 @@ def test_a_keeper_of_another_host_that_is_killed_is_dead_after_its_term(
 def test_a_keeper_that_stands_still_is_dead_after_its_term_and_changes_nothing_when_it_goes_on(
     world: World, lone_keeper: Callable[..., LoneKeeper]
 ) -> None:
-    """It is not gone, so only its beats tell; and its next one is refused (spec P-16, P-18, P-20)."""
+    """It is not gone, so only its beats tell; its connections are ended, whatever they were doing, and its next beat
+    is refused (spec P-10, P-16, P-18, P-20)."""
     (job_id,) = world.submit()
     keeper = lone_keeper()
     with sweeping(world.db):
         keeper.process.send_signal(signal.SIGSTOP)
         await_state(world, job_id, "ready")
         assert session_state(world, keeper.session) == "dead"
+        await_that(lambda: not backends_left(world, keeper.session), "the end of its connections")
         again = world.worker().take()
         keeper.process.send_signal(signal.SIGCONT)
         _, said = keeper.process.communicate(timeout=PATIENCE_SECONDS)

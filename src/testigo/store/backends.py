@@ -6,6 +6,7 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -29,7 +30,9 @@ class Backend(NamedTuple):
 class Backends:
     """Those of one engine, as its pool opens and closes connections; any thread may look (spec P-10)."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, opened: Callable[[], object] | None = None) -> None:
+        """`opened` is called before a connection of this engine is used, once its server process is known."""
+        self._told = opened
         self._lock = threading.RLock()  # garbage that is found meanwhile may close a connection
         self._connections: WeakSet[psycopg.Connection] = WeakSet()
         self._open: dict[Any, Backend] = {}
@@ -72,6 +75,8 @@ class Backends:
         if pid == connection.info.backend_pid:  # else another answers next time: a pooler is in between
             with self._lock:
                 self._open[connection] = Backend(pid, started)
+            if self._told is not None:
+                self._told()
 
     def _taken(self, connection: Any, _record: object, _fairy: object) -> None:
         with self._lock:

@@ -135,6 +135,8 @@ class Database(_Installation):
 
     _engine: Engine | None = None
     _backends: Backends | None = None
+    connected: Callable[[], object] | None = None
+    """Called before a new connection is used whose server process `backends` tells of, by whoever opens it."""
 
     def run(self, command: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run a command in a transaction of its own and return its receipt.
@@ -188,7 +190,7 @@ class Database(_Installation):
         with self._starting:
             if self._engine is None:
                 engine = sync_engine(self._ready(), schema=self.schema, pool_size=self.pool_size)
-                self._backends = Backends(engine)
+                self._backends = Backends(engine, self.connected)
                 try:
                     with engine.connect() as c:
                         check_schema(c)

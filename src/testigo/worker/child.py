@@ -11,22 +11,28 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from testigo.store.keys import KEYS_VARIABLE
 from testigo.worker.protocol import Frames
 
-__all__ = ["PUBLISHER", "RUNNER", "Child", "environment"]
+__all__ = ["PUBLISHER", "RUNNER", "Child", "credentials_of", "environment"]
 
 RUNNER = ("-m", "testigo.worker.runner")
 PUBLISHER = ("-E", "-P", "-m", "testigo.worker.publisher")
 """Neither the folder that it runs in nor a variable adds to what it imports: it holds credentials (spec P-30)."""
 
 _READ_BYTES = 1024 * 1024
-_SECRETS = frozenset({"TESTIGO_URL", "TESTIGO_KEYS", "DATABASE_URL"})
+_SECRETS = frozenset({"TESTIGO_URL", KEYS_VARIABLE, "DATABASE_URL"})
 
 
 def environment(own: Mapping[str, str]) -> dict[str, str]:
     """What a runner gets of the keeper's environment: all but the ways to the database."""
     kept = {name: value for name, value in own.items() if name not in _SECRETS and not name.startswith("PG")}
     return {**kept, "TESTIGO_RUNNER": "1"}
+
+
+def credentials_of(own: Mapping[str, str]) -> dict[str, str]:
+    """What the publisher is told of that, besides the URL: where the keys are, and what libpq reads."""
+    return {name: value for name, value in own.items() if name == KEYS_VARIABLE or name.startswith("PG")}
 
 
 class Child:

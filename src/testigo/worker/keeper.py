@@ -12,7 +12,7 @@ import logging
 import selectors
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -90,7 +90,8 @@ class Keeper:
                 while self._status is None:
                     self._pass()
             finally:
-                self._end_runners()
+                self._leaving.set()
+                self._runners.end(self._options.kill_grace_seconds if self._status == 0 else 0.0)
                 if reloader is not None:
                     reloader.close()
         if self._office is not None:
@@ -233,6 +234,11 @@ class Keeper:
         if self._metrics is not None:
             self._metrics.died()
 
+    def connected(self, then: Callable[[], object]) -> None:
+        """Have the session tell of the connections that there are; without one, what has them is being stopped."""
+        if self._office is not None and self._term is not None:
+            self._office.record(self._term, list(self._runners), then)
+
     def _register(self) -> None:
         """Have the session tell of the new runners' processes; only then they get work (spec P-20)."""
         if self._office is None or self._term is None:
@@ -262,7 +268,7 @@ class Keeper:
                 runner.state = State.GREETED  # the new session does not yet tell of it
         self._register()
         if term.session.replaced is not None:
-            self._office.sweeper.look()
+            self._office.sweeper.look(term.session.replaced)
         if not self._is_fenced:
             self._office.claimer.hold(term)
         if self._runners.hello is not None:
@@ -273,8 +279,8 @@ class Keeper:
             return
         now = time.monotonic()
         self._is_renewed = True
-        if self._office is not None and self._office.connections_changed():
-            self._office.record(term, list(self._runners), lambda: None)
+        if self._office is not None and self._office.connections_changed(self._runners):
+            self.connected(lambda: None)
         if renewed.lost:
             self._dispatch.stop(renewed.lost, "lease_lost", now)
         if renewed.cancelling:
@@ -386,14 +392,3 @@ class Keeper:
         expected = isinstance(error, Error)
         _log.error("the worker ends: %s", error, exc_info=None if expected else error)
         self._status = error.exit_status if isinstance(error, Error) else Error.exit_status
-
-    def _end_runners(self) -> None:
-        """Let go of every runner: those that rest exit by themselves, the others are killed."""
-        self._leaving.set()
-        until = time.monotonic() + (self._options.kill_grace_seconds if self._status == 0 else 0.0)
-        for runner in self._runners:
-            runner.child.close()
-        while any(not runner.child.has_exited() for runner in self._runners) and time.monotonic() < until:
-            time.sleep(0.005)
-        for runner in self._runners:
-            runner.child.exit_status()

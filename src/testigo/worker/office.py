@@ -6,7 +6,7 @@ import logging
 import os
 import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -18,9 +18,9 @@ from testigo.errors import Invalid, SessionReplaced
 from testigo.store.backends import Backend
 from testigo.store.database import Database
 from testigo.store.embedded.processes import Process, process
-from testigo.store.keys import KEYS_VARIABLE
 from testigo.worker.asking import Asker
 from testigo.worker.beater import Beater, Told
+from testigo.worker.child import credentials_of
 from testigo.worker.claimer import Claimer, Taker
 from testigo.worker.desk import Desk
 from testigo.worker.hello import Hello
@@ -61,14 +61,14 @@ class Office:
         """`post` has the keeper's main thread make a call."""
         options = order.options
         where = installation(order.url or hello.url, order.schema or hello.schema)
-        self.credentials = where.url, where.schema, os.environ.get(KEYS_VARIABLE)
+        self.credentials = where.url, where.schema, credentials_of(os.environ)
         """What the publisher is told, for a connection of its own."""
         self._order = order
         self._post = post
         self._fatal = keeper.fatal
         self._thens: list[Callable[[], object]] = []
-        self._unrecorded: tuple[Term, list[Process]] | None = None
-        self._recorded: tuple[Backend, ...] = ()
+        self._unrecorded: tuple[Term, list[Process], list[Backend]] | None = None
+        self._recorded: list[Backend] = []
         self._is_recording = False
         self.queues = order.queues or hello.queues
         if not self.queues:
@@ -116,25 +116,26 @@ class Office:
     def record(self, term: Term, runners: Sequence[Runner], then: Callable[[], object]) -> None:
         """Have the session tell of these processes, and call `then` in the main thread once it does (spec P-20)."""
         self._thens.append(then)
-        self._unrecorded = term, [each for runner in runners if (each := process(runner.pid)) is not None]
+        processes = [each for runner in runners if (each := process(runner.pid)) is not None]
+        self._unrecorded = term, processes, self._backends(runners)
         if not self._is_recording:
             self._record()
 
-    def connections_changed(self) -> bool:
-        """Whether the session tells of other connections than there are."""
-        return self._backends() != self._recorded
+    def connections_changed(self, runners: Iterable[Runner]) -> bool:
+        """Whether the session tells of other connections than there are, those of the publisher included."""
+        return self._backends(runners) != self._recorded
 
-    def _backends(self) -> tuple[Backend, ...]:
-        return (*self._db.backends(), *self._beating.backends())
+    def _backends(self, runners: Iterable[Runner]) -> list[Backend]:
+        told = [each for runner in runners for each in runner.backends]
+        return [*self._db.backends(), *self._beating.backends(), *told]
 
     def _record(self) -> None:
         """One record at a time, so that the last one sent is the last one kept."""
         if self._unrecorded is None:
             return
-        (term, runners), self._unrecorded = self._unrecorded, None
+        (term, runners, self._recorded), self._unrecorded = self._unrecorded, None
         thens, self._thens = self._thens, []
         self._is_recording = True
-        self._recorded = self._backends()
         processes = own_processes(runners, self._recorded)
 
         def task(asker: Asker) -> None:

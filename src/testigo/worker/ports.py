@@ -15,6 +15,7 @@ from testigo.errors import LeaseLost
 from testigo.rules.discreet import discreet
 from testigo.rules.documents import Document
 from testigo.settings import WORKER
+from testigo.store.backends import Backend
 from testigo.worker.wire import new_job_to_wire
 
 __all__ = ["Line", "RunPort"]
@@ -98,6 +99,10 @@ class RunPort:
         wanted = [new_job_to_wire(job) for job in jobs]
         return self._call("submit", [new_id(), datetime.now(UTC).isoformat(), wanted], _submitted)
 
+    def connected(self, backends: Sequence[Backend]) -> Future[None]:
+        """Have the session tell of these, the server's processes behind the connections of a publisher."""
+        return self._call("connected", [[(each.pid, each.started.isoformat()) for each in backends]], _recorded)
+
     def progress(self, done: float, total: float | None, note: str) -> None:
         """Tell how far the run is."""
         if not self.has_ended:
@@ -127,6 +132,10 @@ class RunPort:
 
 def _saved(_: object) -> None:
     """A checkpoint that a later one superseded is as good as kept."""
+
+
+def _recorded(_: object) -> None:
+    """The session tells of them."""
 
 
 def _submitted(rows: Any) -> list[tuple[JobId, How]]:

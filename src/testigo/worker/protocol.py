@@ -7,7 +7,7 @@ member names the message. One frame carries many runs, and one carries many ends
     ["run", [[ticket, kind, queue, job_id, epoch, failures, losses, timeout_seconds, finish_by,
               payload, checkpoint, trace], …]]
                                    to a publisher each with a last member, [lease_id, session_id]
-    ["credentials", url, schema, keys]
+    ["credentials", url, schema, {variable: value}]
                                    to a publisher, before all else: they stand in no environment and no argument
     ["stop", ticket, why]          cancelled, timeout, lease_lost or drained
     ["drain"]                      handlers learn that they should come to an end
@@ -20,6 +20,8 @@ member names the message. One frame carries many runs, and one carries many ends
     ["ended", [[ticket, end, started_at, run_seconds, peak_memory_bytes], …]]
     ["call", call, ticket, "save", [number, checkpoint]]
     ["call", call, ticket, "submit", [action_id, created_at, [new_job, …]]]
+    ["call", call, ticket, "connected", [[[pid, started], …]]]
+                                   of a publisher: the server's processes behind its connections
     ["notes", [[ticket, "progress", done, total, note] | [ticket, "log", at, level, text], …]]
     ["resting"]                    the last word of a runner that retires
 

@@ -23,7 +23,6 @@ from testigo.authority.start import Held
 from testigo.errors import InHandler
 from testigo.evidence.transport import places
 from testigo.store.database import Database
-from testigo.store.keys import KEYS_VARIABLE
 from testigo.store.urls import own_directory
 from testigo.worker.context import RunContext, current_port
 from testigo.worker.leaving import leave
@@ -86,15 +85,22 @@ def _take_credentials(sock: socket.socket) -> None:
     head = _exactly(sock, _LENGTH_BYTES)
     messages = Frames().feed(head + _exactly(sock, int.from_bytes(head)))
     match messages:
-        case [["credentials", str(url), str(schema), keys]]:
-            if isinstance(keys, str):
-                os.environ[KEYS_VARIABLE] = keys  # a folder's name, which runners are not told
+        case [["credentials", str(url), str(schema), dict(variables)]]:
+            os.environ.update(variables)
             database = Database(url, schema=schema, pool_size=1)
+            database.connected = partial(_tell, database)
             _installations.append(
                 _Installation(database, own_directory(url), places.keys(url), partial(places.token, url))
             )
         case _:
             leave("the keeper did not say where the database is")
+
+
+def _tell(database: Database) -> None:
+    """Before a connection is used its session tells of it, so that its locks end with the session (spec P-10)."""
+    port = current_port()
+    if isinstance(port, RunPort):
+        port.connected(database.backends()).result()
 
 
 def _exactly(sock: socket.socket, size: int) -> bytes:

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 
 from testigo.settings import Worker
+from testigo.store.backends import Backend
 from testigo.worker.child import PUBLISHER, Child
 from testigo.worker.hello import Hello
 from testigo.worker.protocol import encode_batch, encode_frame
@@ -63,6 +65,8 @@ class Runner:
         self.used_at = now
         self.taken = 0
         self.why_killed: str | None = None
+        self.backends: tuple[Backend, ...] = ()
+        """The server's processes behind the connections of a publisher, as it told of them."""
 
     @property
     def free(self) -> int:
@@ -131,8 +135,8 @@ class Runners:
         self._look_at = 0.0
         self.hello: Hello | None = None
         """What the newest of those that said something said."""
-        self.credentials: tuple[str, str, str | None] | None = None
-        """The URL, the schema and the folder of keys, for the publisher alone."""
+        self.credentials: tuple[str, str, dict[str, str]] | None = None
+        """The URL, the schema and the variables that say more of both, for the publisher alone."""
         self.alone_wanted = 0
         """Runs that wait for a runner of their own."""
         self.closing = False
@@ -230,6 +234,16 @@ class Runners:
         """A runner is gone."""
         runner.child.close()
         self._all.remove(runner)
+
+    def end(self, grace_seconds: float) -> None:
+        """Let go of every runner: those that rest exit by themselves, the others are killed."""
+        until = time.monotonic() + grace_seconds
+        for runner in self._all:
+            runner.child.close()
+        while any(not runner.child.has_exited() for runner in self._all) and time.monotonic() < until:
+            time.sleep(0.005)
+        for runner in self._all:
+            runner.child.exit_status()
 
     def is_spent(self, runner: Runner) -> bool:
         """Whether a runner has had the runs that it may have: one of an isolated kind uses it up."""

@@ -18,7 +18,7 @@ from functools import partial
 
 from sqlalchemy import Connection
 
-from testigo.authority.actions import JobId
+from testigo.authority.actions import JobId, SessionId
 from testigo.authority.admit import admit
 from testigo.authority.expire import Beats, declare_dead, expire, read_beats
 from testigo.authority.probe import probe
@@ -114,6 +114,8 @@ class Sweeper:
         self._runs: Watch[RunReading] = Watch()
         self._incarnation = ""
         self._live: dict[str, float] = {}
+        self._over: set[SessionId] = set()
+        """Sessions that did not end by their own will, whose connections are still to be ended."""
         self._passes = PASSES
         self._sweep_at = 0.0
         self._grumblers: dict[str, Grumbler] = {}
@@ -137,8 +139,13 @@ class Sweeper:
         """Begin; what is to be taken back on this host is taken back at once."""
         self._thread.start()
 
-    def look(self) -> None:
-        """Look at once for what is due, and for what sessions that are over hold: the caller knows of something."""
+    def look(self, replaced: SessionId | None = None) -> None:
+        """Look at once for what is due, and for what sessions that are over hold: the caller knows of something.
+
+        `replaced` is a session whose place was taken.
+        """
+        if replaced is not None:
+            self._over.add(replaced)
         self._passes = PASSES
         self._asked.set()
 
@@ -179,6 +186,7 @@ class Sweeper:
             if self._db.run(declare_dead, reading.session_id, epoch=reading.epoch, beat=reading.beat):
                 _log.warning("the session %s did not beat for its whole term: it is dead", reading.session_id)
                 live.pop(reading.session_id, None)
+                self._over.add(SessionId(reading.session_id))
         if self._live.keys() - live:
             self._passes = PASSES
         self._live = live
@@ -205,9 +213,10 @@ class Sweeper:
         return beats, answered_at
 
     def _take_back(self) -> bool:
-        """Take back what sessions that are over hold; where something keeps us from it, end their connections.
+        """Take back what sessions that are over hold; whether it was all that there is.
 
-        Whether it was all that there is.
+        Their connections are ended, so that of a process that hangs no lock is left, whatever it was doing: no time
+        limit of the server's ends a transaction in whose statement the client stopped (spec P-10).
         """
         began_at = time.monotonic()
         try:
@@ -217,10 +226,14 @@ class Sweeper:
         except KeyBusy as error:  # a stream's head is held, perhaps by one of those sessions
             _log.info("a sweep was blocked: %s", error.message)
         self._passes = max(0, self._passes - 1)
-        for session_id in self._db.run(holding):
-            ended = self._db.run(terminate_backends, session_id)
-            _log.info("the session %s is over and holds jobs: %d of its connections were ended", session_id, ended)
+        holds = self._db.run(holding)
+        if holds:
             self._passes = PASSES
+        for session_id in holds | self._over:
+            ended = self._db.run(terminate_backends, session_id)
+            if ended:
+                _log.info("the session %s is over: %d connections that it had were ended", session_id, ended)
+            self._over.discard(session_id)
         took = time.monotonic() - began_at
         self._sweep_at = time.monotonic() + max(SESSIONS.term_seconds, took / BACKSTOP_SHARE)
         return True

@@ -21,7 +21,7 @@ from testigo.worker.hello import Hello, hello_from
 from testigo.worker.protocol import encode_frame
 from testigo.worker.reporter import Reporter
 from testigo.worker.runners import Runner, Runners, State
-from testigo.worker.wire import error_to_wire
+from testigo.worker.wire import backends_from_wire, error_to_wire
 
 __all__ = ["Talk"]
 
@@ -39,6 +39,9 @@ class Heard(Protocol):
 
     def died(self) -> None:
         """A runner ended unasked, or was killed."""
+
+    def connected(self, then: Callable[[], object]) -> None:
+        """The publisher has a new connection, and uses it once `then` was called."""
 
 
 class Talk:
@@ -145,6 +148,10 @@ class Talk:
         run = self._dispatch.run_of(runner, ticket)
         if run is None or self.desk is None:
             self._answer(runner, ["answer", call, None, error_to_wire(LeaseLost("The run has ended."))])
+            return
+        if what == "connected" and runner.publishes:
+            runner.backends = backends_from_wire(arguments)
+            self._heard.connected(partial(self._answer, runner, ["answer", call, None, None]))
             return
 
         def task(asker: Asker) -> None:

@@ -24,10 +24,12 @@ from testigo.rules.outcomes import Block, Degrade, Fail, Lose, Outcome, Release,
 from testigo.rules.retries import backoff_from_json, backoff_to_json
 from testigo.rules.text import tidy
 from testigo.settings import LIMITS
+from testigo.store.backends import Backend
 
 __all__ = [
     "NULL_END",
     "End",
+    "backends_from_wire",
     "end_from_wire",
     "end_to_wire",
     "error_from_wire",
@@ -137,6 +139,22 @@ def error_from_wire(error: object) -> Error:
         case [str(code), str(message), (None | str()) as field, str(remedy)]:
             return _class_of(code)(message, field=field, remedy=remedy)
     raise ProtocolBroken("what should be an error is none", field="answer.error")
+
+
+def backends_from_wire(told: object) -> tuple[Backend, ...]:
+    """The server's processes that a publisher tells of."""
+    try:
+        match told:
+            case [list(backends)]:
+                return tuple(_backend(*each) for each in backends)
+    except (TypeError, ValueError, Invalid):
+        pass
+    raise ProtocolBroken("what should be connections are none", field="connected")
+
+
+def _backend(pid: object, started: str) -> Backend:
+    whole = fields.whole(pid, field="pid", low=1, high=fields.INTEGER_MAX)
+    return Backend(whole, fields.moment(datetime.fromisoformat(started), field="started"))
 
 
 @cache
