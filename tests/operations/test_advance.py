@@ -6,6 +6,7 @@ import sys
 from functools import partial
 from typing import Any
 
+import psycopg
 import pytest
 
 from testigo.authority.actions import JobId, new_id
@@ -32,7 +33,6 @@ from testigo.operations import (
 )
 from testigo.rules.outcomes import Block, Fail
 from testigo.rules.states import State
-from testigo.store.failures import is_retryable
 from tests.authority.paging import every
 from tests.authority.paging import items as on
 from tests.invariants import check
@@ -276,19 +276,79 @@ def test_a_step_has_a_size_in_bounds(world: World) -> None:
             world.db.run(advance, limit)
 
 
-def test_a_failure_of_the_database_refuses_no_job(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only what the command says of the job is an outcome: anything else undoes the step, which is done again."""
-    (job,) = fail(world, 1)
-    going = begun(world, Verb.RETRY, job)
-
-    def broken(*_: object, **__: object) -> None:
-        raise ConnectionResetError
-
+def test_a_fault_refuses_no_job_and_holds_up_no_other_operation(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what the command says of the job is an outcome: anything else undoes the step, which is done again later."""
+    jobs = fail(world, 2)
+    going = begun(world, Verb.RETRY, *jobs)
+    other = begun(world, Verb.CANCEL, *submit(world, 1))
     with monkeypatch.context() as patch:
         patch.setattr(sys.modules["testigo.operations.advance"], "reprocess", broken)
-        with pytest.raises(ConnectionResetError) as seen:
-            world.db.run(advance)
-    assert not is_retryable(seen.value)
-    assert told(world, going)[0].outcome is Outcome.WAITING
+        assert world.db.run(advance) == (going.id, 0, 0, True, ())
+        assert world.db.run(advance) == (other.id, 1, 0, False, ())
+        assert world.db.run(advance) is None
+        waits = [wait_of(world, going)]
+        for _ in range(9):
+            come_due(world)
+            assert world.db.run(advance) is not None
+            waits.append(wait_of(world, going))
+    assert waits == [2, 4, 8, 16, 32, 64, 128, 256, 512, 600]
+    hindered = world.db.run(operation, going.id)
+    assert (hindered.state, hindered.hindrance) == (OperationState.RUNNING, "ValueError: a fault")
+    assert {item.outcome for item in told(world, going)} == {Outcome.WAITING}
+    assert len(world.query("SELECT 1 FROM testigo.successor")) == 0
+    come_due(world)
     finish(world)
-    assert told(world, going)[0].outcome is Outcome.DONE
+    over = world.db.run(operation, going.id)
+    assert (over.state, over.hindrance, over.done) == (OperationState.DONE, None, 2)
+
+
+def test_a_fault_of_the_server_holds_up_no_other_operation(world: World) -> None:
+    """What a statement left behind is undone with it; the secrets that its words hold are told to nobody."""
+    going = begun(world, Verb.CANCEL, *submit(world, 1))
+    other = begun(world, Verb.UNBLOCK, JobId(new_id()))
+    world.query(
+        """
+        CREATE FUNCTION testigo.fail() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'password=hunter2hunter2'; END $$
+        """
+    )
+    world.query("CREATE TRIGGER fails BEFORE UPDATE ON testigo.job FOR EACH ROW EXECUTE FUNCTION testigo.fail()")
+    finish(world)
+    assert world.db.run(operation, other.id).state is OperationState.DONE
+    hindered = world.db.run(operation, going.id)
+    assert hindered.state is OperationState.RUNNING
+    assert hindered.hindrance is not None
+    assert "hunter2" not in hindered.hindrance
+
+
+def test_a_lost_connection_is_no_fault_of_the_operation(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command is sent again whole, as any other; nothing is told of it."""
+    going = begun(world, Verb.RETRY, *fail(world, 1))
+    failures = iter([psycopg.OperationalError("the connection is closed")])
+
+    def at_first_lost(*given: Any, **named: Any) -> Any:
+        for failure in failures:
+            raise failure
+        return reprocess(*given, **named)
+
+    monkeypatch.setattr(sys.modules["testigo.operations.advance"], "reprocess", at_first_lost)
+    assert world.db.run(advance) == (going.id, 1, 0, False, ("q",))
+
+
+def broken(*_: object, **__: object) -> None:
+    """A command that has a fault."""
+    raise ValueError("a fault")
+
+
+def wait_of(world: World, going: Operation) -> int:
+    """The seconds from the last step of an operation to its next one."""
+    (row,) = world.query(
+        "SELECT round(extract(epoch FROM next_at - advanced_at)) AS wait FROM testigo.operation "
+        f"WHERE id = '{going.id}'"
+    )
+    return int(row.wait)
+
+
+def come_due(world: World) -> None:
+    """Let whatever waits for its next step have waited."""
+    world.query("UPDATE testigo.operation SET next_at = advanced_at RETURNING 1")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from testigo.operations.advance import advance
 from testigo.operations.begin import begin, preview
 from testigo.operations.model import (
+    RIGHT_OF,
     Advanced,
     Item,
     Operation,
@@ -25,6 +26,7 @@ from testigo.operations.read import items, operation, operations
 from testigo.operations.stop import stop
 
 __all__ = [
+    "RIGHT_OF",
     "Advanced",
     "Item",
     "Operation",

@@ -1,41 +1,48 @@
 """advance: do the next jobs of an operation, by the very commands that would be sent for each (spec P-07 to P-09).
 
 A step is one transaction: what it does to the jobs, and what it tells of them, commit together. So whoever is
-killed between two steps, or in one, leaves nothing half done, and anybody goes on.
+killed between two steps, or in one, leaves nothing half done, and anybody goes on. A step that fails is undone, told by
+its operation and done again later and later: the others go on meanwhile.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection, Row
 
+from testigo.access.standing import must_still
 from testigo.authority.actions import Action, JobId
 from testigo.authority.cancel import cancel
 from testigo.authority.forget import forget
 from testigo.authority.jobs import LockedJob, lock
 from testigo.authority.reprocess import reprocess
 from testigo.authority.unblock import unblock
-from testigo.errors import Conflict, Error, Missing, NotFound, StateConflict, Terminal
-from testigo.operations.model import Advanced, OperationId, Outcome, Verb
+from testigo.errors import Conflict, Denied, Error, Missing, NotFound, StateConflict, Terminal
+from testigo.operations.model import RIGHT_OF, Advanced, OperationId, Outcome, Verb
 from testigo.operations.selection import QUALIFIED
 from testigo.rules import fields
+from testigo.rules.discreet import discreet
 from testigo.rules.states import TERMINAL, State
 from testigo.settings import LIMITS
 from testigo.store.command import savepoint
+from testigo.store.failures import is_retryable, reason_of
 from testigo.store.sql import Statement
 
 __all__ = ["advance"]
 
+_log = logging.getLogger("testigo.operations")
+
 # Whoever has an operation in hand has it until the end of its step; another takes another.
 _TAKE = Statement(
     """
-    SELECT CAST(id AS text) AS id, verb, reason, actor, total, done + refused AS place, now() AS now
+    SELECT CAST(id AS text) AS id, verb, reason, actor, total, failures, done + refused AS place, now() AS now
     FROM testigo.operation
-    WHERE state = 'running'
-    ORDER BY advanced_at, id
+    WHERE state = 'running' AND next_at <= clock_timestamp()
+    ORDER BY next_at, id
     LIMIT 1
     FOR UPDATE SKIP LOCKED
     """
@@ -68,11 +75,36 @@ _ADVANCE = Statement(
     SET done = done + :done,
         refused = refused + :refused,
         advanced_at = clock_timestamp(),
+        next_at = clock_timestamp(),
+        failures = 0,
+        hindrance = NULL,
         state = CASE WHEN done + refused + :done + :refused < total THEN 'running' ELSE 'done' END,
         ended_at = CASE WHEN done + refused + :done + :refused < total THEN NULL ELSE now() END
     WHERE id = CAST(:id AS uuid)
     """
 )
+
+_HINDER = Statement(
+    """
+    UPDATE testigo.operation
+    SET failures = failures + 1,
+        hindrance = :hindrance,
+        advanced_at = clock_timestamp(),
+        next_at = clock_timestamp() + :wait * interval '1 second'
+    WHERE id = CAST(:id AS uuid)
+    """
+)
+
+_REFUSE = Statement(
+    """
+    UPDATE testigo.operation
+    SET state = 'stopped', ended_at = now(), hindrance = :hindrance, advanced_at = clock_timestamp()
+    WHERE id = CAST(:id AS uuid)
+    """
+)
+
+_FIRST_SECONDS = 2.0
+_CAP_SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +129,30 @@ def advance(c: Connection, limit: int = 500) -> Advanced | None:
     """Do the next jobs of the operation that was left alone for longest: at most `limit`, of a retry one.
 
     Each is done by its own command, as it is now: one that has changed since it was frozen and still qualifies
-    is done, and one that does not is refused with the code and words of that command. Returns None when no
-    operation goes on, or others have every one of them in hand. Repeating it goes on, so it needs no receipt.
+    is done, and one that does not is refused with the code and words of that command. An operation whose actor has no
+    right to it any more is stopped. Returns None when nothing is to be done of any operation now, or others have every
+    one of them in hand. Repeating it goes on, so it needs no receipt.
     """
     fields.whole(limit, field="limit", low=1, high=LIMITS.batch_max)
     taken = _TAKE.row(c)
     if taken is None:
         return None
+    try:
+        with savepoint(c):
+            return _advance(c, taken, limit)
+    except Denied as refusal:
+        _REFUSE.rows(c, id=taken.id, hindrance=refusal.message)
+        return Advanced(OperationId(taken.id), 0, 0, more=False)
+    except Exception as failure:
+        if is_retryable(failure):  # the whole of it is sent again
+            raise
+        _hinder(c, taken, failure)
+        return Advanced(OperationId(taken.id), 0, 0, more=True)
+
+
+def _advance(c: Connection, taken: Row[Any], limit: int) -> Advanced:
     verb = Verb(taken.verb)
+    must_still(c, taken.actor, RIGHT_OF[verb])
     # A retry holds streams when it is over; the next one of the same transaction would lock jobs after them.
     rows = _NEXT.rows(c, id=taken.id, place=taken.place, limit=1 if verb is Verb.RETRY else limit)
     action = Action(taken.actor, f"{taken.id}:{taken.place + 1}", taken.now)
@@ -116,6 +164,15 @@ def advance(c: Connection, limit: int = 500) -> Advanced | None:
     _ADVANCE.rows(c, id=taken.id, done=done, refused=refused)
     more = taken.place + len(rows) < taken.total
     return Advanced(OperationId(taken.id), done, refused, more, tuple(sorted(step.wakes)))
+
+
+def _hinder(c: Connection, taken: Row[Any], failure: Exception) -> None:
+    """Tell what a step failed by, and let the next one wait: twice as long as the last one, up to ten minutes."""
+    wait = min(_CAP_SECONDS, _FIRST_SECONDS * 2.0 ** min(taken.failures, 16))
+    told = discreet(f"{type(failure).__name__}: {reason_of(failure)}")
+    level = logging.DEBUG if taken.failures else logging.WARNING
+    _log.log(level, "operation %s: a step failed and is done again in %g s: %s", taken.id, wait, told)
+    _HINDER.rows(c, id=taken.id, hindrance=told, wait=wait)
 
 
 def _perform(c: Connection, verb: Verb, ids: Sequence[JobId], step: _Step) -> dict[JobId, _Told]:

@@ -39,9 +39,10 @@ _COUNT = over(
 
 _BEGIN = Statement(
     """
-    INSERT INTO testigo.operation (id, verb, selection, reason, actor, action, began_at, advanced_at, state, complete,
-                                   total)
-    VALUES (CAST(:id AS uuid), :verb, :selection, :reason, :actor, :action, now(), now(), 'running', true, 0)
+    INSERT INTO testigo.operation (id, verb, selection, reason, actor, action, began_at, advanced_at, next_at,
+                                   state, complete, total)
+    VALUES (CAST(:id AS uuid), :verb, :selection, :reason, :actor, :action, now(), now(), now(), 'running',
+            true, 0)
     ON CONFLICT (id) DO NOTHING
     RETURNING 1
     """

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple, NewType
 
+from testigo.access.roles import Right
 from testigo.authority.actions import JobId
 from testigo.authority.batch import check_batch
 from testigo.authority.read import EVERY, Count, Filter, JobSummary
@@ -14,6 +16,7 @@ from testigo.errors import Invalid
 from testigo.rules.states import State
 
 __all__ = [
+    "RIGHT_OF",
     "Advanced",
     "Item",
     "Operation",
@@ -40,13 +43,22 @@ class Verb(StrEnum):
     """Deleted before its time, behind a tombstone."""
 
 
+RIGHT_OF: Mapping[Verb, Right] = {
+    Verb.CANCEL: Right.CANCEL,
+    Verb.RETRY: Right.RETRY,
+    Verb.UNBLOCK: Right.UNBLOCK,
+    Verb.FORGET: Right.FORGET,
+}
+"""What whoever does it needs the right to: from its beginning to its end."""
+
+
 class OperationState(StrEnum):
     """Where an operation stands."""
 
     RUNNING = "running"
     DONE = "done"
     STOPPED = "stopped"
-    """Somebody stopped it; what it had not come to is left as it was."""
+    """Somebody stopped it, or whoever began it may not do that any more; the rest is left as it was."""
 
 
 class Outcome(StrEnum):
@@ -96,7 +108,8 @@ class Operation:
 
     `wanted` is what was asked for, with what the verb adds to it; None where the jobs were named. `reason` is what
     was given for it. `complete` is False where more jobs might have been wanted than a
-    selection looks at. `replayed` says that an earlier send began it.
+    selection looks at. `hindrance` is what its last step failed by, which is done again later and later; or why it
+    was stopped, where it is not `stopped_by` anybody. `replayed` says that an earlier send began it.
     """
 
     id: OperationId
@@ -113,6 +126,7 @@ class Operation:
     complete: bool
     ended_at: datetime | None
     stopped_by: str | None
+    hindrance: str | None
     replayed: bool = False
 
     @property

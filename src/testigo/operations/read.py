@@ -123,6 +123,7 @@ def _operation(row: Row[Any], *, replayed: bool = False) -> Operation:
         complete=row.complete,
         ended_at=row.ended_at,
         stopped_by=row.stopped_by,
+        hindrance=row.hindrance,
         replayed=replayed,
     )
 

@@ -16,7 +16,7 @@ __all__ = ["stop"]
 _STOP = Statement(
     """
     UPDATE testigo.operation
-    SET state = 'stopped', ended_at = now(), stopped_by = :actor
+    SET state = 'stopped', ended_at = now(), stopped_by = :actor, hindrance = NULL
     WHERE id = CAST(:id AS uuid) AND state = 'running'
     RETURNING 1
     """

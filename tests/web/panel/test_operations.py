@@ -132,6 +132,25 @@ def test_a_stop_is_answered_however_far_the_operation_is(site: Site) -> None:
     assert len(audited(site, "operations.stop")) == 1
 
 
+def test_an_operation_of_who_may_not_do_it_any_more_says_why_it_was_stopped(site: Site) -> None:
+    """In words of the page, with those of the refusal; and so does one that a fault holds up."""
+    name = OperationId(new_id())
+    chosen = Selection(ids=tuple(site.world.submit()))
+    action = Action("user:viewer")
+    site.as_(Role.VIEWER)
+    site.db.run(begin, Verb.CANCEL, chosen, reason="a test", action=action, operation_id=name)
+    address = f"/horizon/operations/{name}"
+    text = follow(site, address, "Stopped, for who began it may not do that any more")
+    assert "The role viewer has no right to cancel" in text
+    told = site.program(Role.VIEWER).get(f"/api/v1/operations/{name}").json()
+    assert (told["state"], told["stopped_by"]) == ("stopped", None)
+    assert told["hindrance"] in text
+    hindered = "state = 'running', ended_at = NULL, hindrance = 'a fault', next_at = now() + interval '1 day'"
+    site.world.query(f"UPDATE testigo.operation SET {hindered} RETURNING 1")
+    page = paper(plain_browser(site, Role.VIEWER).get(address))
+    assert "The last step failed; it is done again, later and later: a fault" in page.text
+
+
 def paused_operation(site: Site, jobs: list[JobId]) -> OperationId:
     """An operation that the servers may have begun to do."""
     name = OperationId(new_id())

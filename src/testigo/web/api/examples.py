@@ -332,6 +332,7 @@ OPERATION: dict[str, Any] = {
     "complete": True,
     "ended_at": None,
     "stopped_by": None,
+    "hindrance": None,
 }
 
 ITEM: dict[str, Any] = {

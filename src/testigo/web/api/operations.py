@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated
 
 from fastapi import Depends, Path, Query, Request, Response
@@ -14,6 +13,7 @@ from testigo.authority.actions import JobId
 from testigo.authority.read import EVERY
 from testigo.errors import CursorInvalid, NotFound
 from testigo.operations import (
+    RIGHT_OF,
     Operation,
     OperationId,
     OperationState,
@@ -45,17 +45,9 @@ from testigo.web.routes import Routes, must
 from testigo.web.security.place import url
 from testigo.web.who import Caller
 
-__all__ = ["RIGHT_OF", "routes"]
+__all__ = ["routes"]
 
 routes = Routes("/operations", tags=["operations"])
-
-RIGHT_OF: Mapping[Verb, Right] = {
-    Verb.CANCEL: Right.CANCEL,
-    Verb.RETRY: Right.RETRY,
-    Verb.UNBLOCK: Right.UNBLOCK,
-    Verb.FORGET: Right.FORGET,
-}
-"""What a role needs for a verb: the same as for one job."""
 
 OperationPath = Annotated[Id, Path(description="The operation's id.")]
 
@@ -110,6 +102,8 @@ class OperationShape(Shape):
     """False where more jobs might have been wanted than a selection looks at."""
     ended_at: Moment | None
     stopped_by: str | None
+    hindrance: str | None
+    """What its last step failed by, which is done again later and later; or, where it was stopped by nobody, why."""
 
 
 class ItemShape(Shape):

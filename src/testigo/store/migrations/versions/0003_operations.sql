@@ -49,6 +49,9 @@ CREATE TABLE testigo.operation (
     action       text NOT NULL,
     began_at     timestamptz NOT NULL,
     advanced_at  timestamptz NOT NULL,
+    next_at      timestamptz NOT NULL,
+    failures     integer NOT NULL DEFAULT 0,
+    hindrance    text,
     ended_at     timestamptz,
     stopped_by   text,
     state        text NOT NULL CHECK (state IN ('running', 'done', 'stopped')),
@@ -61,8 +64,13 @@ CREATE TABLE testigo.operation (
 COMMENT ON COLUMN testigo.operation.selection IS
     'What was asked for, as JSON, for people: the items are what it came to.';
 
+COMMENT ON COLUMN testigo.operation.failures IS
+    'Steps that failed in a row, other than by what their jobs were: the next one waits until next_at.';
+COMMENT ON COLUMN testigo.operation.hindrance IS
+    'What the last step failed by; or why it was stopped where nobody stopped it.';
+
 -- Those that go on, the one that was left alone for longest first.
-CREATE INDEX operation_running ON testigo.operation (advanced_at, id) WHERE state = 'running';
+CREATE INDEX operation_running ON testigo.operation (next_at, id) WHERE state = 'running';
 
 CREATE TABLE testigo.operation_item (
     operation_id  uuid NOT NULL,
