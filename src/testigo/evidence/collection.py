@@ -39,7 +39,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Locked:
-    """An analysis under this transaction's lock."""
+    """An analysis under this transaction's lock. `baseline_is_set`: a person set its baseline, for its project."""
 
     id: AnalysisId
     project: str
@@ -50,12 +50,14 @@ class Locked:
     analysers: tuple[str, ...]
     scope: tuple[str, ...] | None
     baseline: AnalysisId | None
+    baseline_is_set: bool
     publish_job: JobId
 
 
 _COLUMNS = """
     CAST(a.id AS text) AS id, a.project, a.n, a.state, a.revision, a.scanner_persisted, a.analysers, a.scope,
-    CAST(a.baseline_id AS text) AS baseline, CAST(a.publish_job AS text) AS publish_job
+    CAST(a.baseline_id AS text) AS baseline, CAST(a.publish_job AS text) AS publish_job,
+    EXISTS (SELECT FROM testigo.project p WHERE p.name = a.project AND p.baseline_id = a.baseline_id) AS baseline_is_set
 """
 
 _LOCK = Statement(
@@ -229,5 +231,6 @@ def _locked(row: Row[Any]) -> Locked:
         analysers=tuple(row.analysers),
         scope=None if row.scope is None else tuple(row.scope),
         baseline=None if row.baseline is None else AnalysisId(row.baseline),
+        baseline_is_set=row.baseline_is_set,
         publish_job=JobId(row.publish_job),
     )

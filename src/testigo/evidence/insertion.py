@@ -13,6 +13,7 @@ from testigo.authority.actions import new_id
 from testigo.errors import ManifestInvalid, PageInvalid
 from testigo.evidence.collection import Locked
 from testigo.evidence.model import SealedResult
+from testigo.rules.evidence.review import DECISIONS
 from testigo.rules.evidence.sealing import redacted
 from testigo.store.sql import Statement, array, id_array
 
@@ -32,7 +33,8 @@ class _Page(NamedTuple):
 
 
 # What another part has said already is kept once; within one part it is refused, as `_REPEATED` finds. The OFFSET has
-# each fingerprint looked up in the baseline: else every page might read the whole of that.
+# each fingerprint looked up in the baseline: else every page might read the whole of that. What is known is told by
+# `testigo.evidence.baselines`.
 _INSERT = Statement(
     """
     WITH inserted AS (
@@ -43,6 +45,14 @@ _INSERT = Statement(
                        FROM testigo.finding b
                        WHERE b.analysis_id = CAST(:baseline AS uuid) AND b.analyser = :analyser
                          AND b.fingerprint = g.fingerprint
+                         AND (CAST(:whole AS boolean)
+                              OR b.decision = ANY (CAST(:accepting AS text[]))
+                              OR (b.decision = ANY (CAST(:counting AS text[]))
+                                  AND (g.suppressed OR NOT b.suppressed)
+                                  AND (b.known OR NOT EXISTS (SELECT
+                                                              FROM testigo.exemption e
+                                                              WHERE e.project = :project AND e.analyser = :analyser
+                                                                AND e.fingerprint = g.fingerprint))))
                        OFFSET 0),
                g.suppressed, :analyser, g.fingerprint, g.rule, g.path, g.document
         FROM unnest(CAST(:ids AS uuid[]), CAST(:severities AS testigo.severity[]), CAST(:lines AS integer[]),
@@ -74,6 +84,9 @@ _REPEATED = Statement(
     LIMIT 1
     """
 )
+
+_ACCEPTING = [str(row.decision) for row in DECISIONS if row.accepts]
+_COUNTING = [str(row.decision) for row in DECISIONS if row.counts]
 
 
 def insert_pages(c: Connection, locked: Locked, result: SealedResult, counts: Counts) -> int:
@@ -132,10 +145,15 @@ def _ahead(items: Iterator[_Page]) -> Iterator[_Page]:
 
 def _insert(c: Connection, locked: Locked, result: SealedResult, page: _Page, counts: Counts) -> None:
     scope = {"analysis": locked.id, "analyser": result.analyser, "part": result.part}
+    known_by = {
+        "project": locked.project,
+        "baseline": locked.baseline,
+        "whole": locked.baseline_is_set,
+        "accepting": _ACCEPTING,
+        "counting": _COUNTING,
+    }
     kept = 0
-    for severity, suppressed, known, findings in _INSERT.fetch(
-        c, {**scope, "baseline": locked.baseline, **page.columns}
-    ):
+    for severity, suppressed, known, findings in _INSERT.fetch(c, {**scope, **known_by, **page.columns}):
         counts[result.analyser, severity, suppressed, known] += findings
         kept += findings
     if kept == page.findings:

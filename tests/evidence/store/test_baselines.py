@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from testigo.evidence.baselines import baseline_of
+from testigo.evidence.exemptions import end_exemption, exempt
 from testigo.evidence.gates import gate, set_gate
-from testigo.evidence.model import AnalysisId
+from testigo.evidence.model import AnalysisId, Identity
 from testigo.evidence.review import decide
 from testigo.rules.evidence.coverage import Outcome
 from testigo.rules.evidence.gate import DEFAULT, Policy, Verdict
-from testigo.rules.evidence.review import Decision
+from testigo.rules.evidence.review import DECISIONS, Decision
 from testigo.rules.evidence.severity import Severity
-from tests.evidence.store.kit import found, going, one, published, sealed
+from testigo.rules.identity import content_digest
+from tests.evidence.store.kit import WHEN, found, going, one, published, sealed
 from tests.world import World
 
+KNOWN = Identity("ruff", content_digest("a"))
 NEW_ONLY = replace(DEFAULT, new_only=True)
 
 
@@ -70,3 +77,67 @@ def test_what_passed_an_older_gate_is_no_baseline(world: World) -> None:
     passes = published(world)
     world.db.run(set_gate, "shop", DEFAULT, expected_revision=2, action=world.action())
     assert world.db.run(baseline_of, "shop", DEFAULT) == passes
+
+
+def expired(world: World) -> None:
+    """The time of every exemption is over."""
+    world.query("UPDATE testigo.exemption SET granted_at = :at, expires_at = :at RETURNING 1", at=WHEN)
+
+
+def revoked(world: World) -> None:
+    """Somebody took the risk back."""
+    world.db.run(end_exemption, "shop", KNOWN, expected_revision=1, action=world.action())
+
+
+def gone_and_back(world: World) -> None:
+    """What was exempt vanished, so that the exemption lapsed, in an analysis that fails by something else."""
+    assert scanned(world, "other")[1] is Verdict.FAILED
+
+
+@pytest.mark.parametrize("ends", [expired, revoked, gone_and_back], ids=lambda ends: ends.__name__)
+def test_what_passed_because_it_was_exempt_is_new_when_that_ends(world: World, ends: Callable[[World], None]) -> None:
+    """However many analyses passed with it: an exemption accepts nothing for longer than it is in force (spec D-23)."""
+    published(world)
+    world.db.run(exempt, "shop", KNOWN, reason="this month", action=world.action())
+    assert [scanned(world, "a")[1] for _ in range(2)] == [Verdict.PASSED, Verdict.PASSED]
+    ends(world)
+    again, verdict = scanned(world, "a")
+    assert (verdict, one(world, again, "a").known) == (Verdict.FAILED, False)
+    target = one(world, again, "a").id
+    world.db.run(decide, target, Decision.ACCEPTED_RISK, expected_revision=1, reason="known", action=world.action())
+    assert scanned(world, "a")[1] is Verdict.PASSED
+
+
+def test_what_passed_because_the_source_suppressed_it_is_new_without_that(world: World) -> None:
+    """As long as it is suppressed it does not count, and nothing more is accepted (spec D-23)."""
+    policy = replace(NEW_ONLY, honour_suppressions=True)
+    verdicts = []
+    for suppressed in (True, True, False):
+        baseline = world.db.run(baseline_of, "shop", policy)
+        made = published(world, found("a", suppressed=suppressed), policy=policy, baseline=baseline)
+        verdicts.append(world.db.run(gate, made).verdict)
+    assert verdicts == [Verdict.PASSED, Verdict.PASSED, Verdict.FAILED]
+
+
+@pytest.mark.parametrize("decision", [row.decision for row in DECISIONS if not row.counts], ids=str)
+def test_a_decision_accepts_but_for_one_that_says_it_is_mended(world: World, decision: Decision) -> None:
+    """What is found again was not: `fixed` inspects nothing (spec D-18)."""
+    first = published(world, found("a"))
+    options: dict[str, Any] = {"expected_revision": 1, "reason": "seen", "action": world.action()}
+    world.db.run(decide, one(world, first, "a").id, decision, **options)
+    accepted = decision is not Decision.FIXED
+    again, verdict = scanned(world, "a")
+    assert (one(world, again, "a").known, verdict is Verdict.PASSED) == (accepted, accepted)
+
+
+def test_what_was_accepted_before_it_was_exempt_stays_so(world: World) -> None:
+    """It would have passed without the exemption, and whatever a person sets as the baseline is accepted whole."""
+    first = published(world, found("a"))
+    world.db.run(exempt, "shop", KNOWN, reason="this month", action=world.action())
+    world.db.run(set_gate, "shop", DEFAULT, baseline=first, expected_revision=0, action=world.action())
+    assert one(world, scanned(world, "a")[0], "a").known
+    expired(world)
+    assert scanned(world, "a")[1] is Verdict.PASSED
+    world.db.run(set_gate, "shop", DEFAULT, expected_revision=1, action=world.action())
+    again, verdict = scanned(world, "a")
+    assert (verdict, one(world, again, "a").known) == (Verdict.PASSED, True)

@@ -39,22 +39,27 @@ class Decision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What a decision does: whether the finding counts for the gate, is suppressed, and why has to be said."""
+    """What a decision does: whether the finding counts for the gate, is suppressed, and why has to be said.
+
+    `accepts`: whoever takes its analysis for a baseline takes it for known. What was said to be mended is not: should
+    it be found again, it was not.
+    """
 
     decision: Decision
     counts: bool
     suppresses: bool
     needs_reason: bool
+    accepts: bool
 
 
 DECISIONS: tuple[Meaning, ...] = (
-    Meaning(Decision.OPEN, counts=True, suppresses=False, needs_reason=False),
-    Meaning(Decision.NEEDS_REVIEW, counts=True, suppresses=False, needs_reason=False),
-    Meaning(Decision.GATE_EXEMPT, counts=False, suppresses=False, needs_reason=True),
-    Meaning(Decision.ACCEPTED_RISK, counts=False, suppresses=False, needs_reason=True),
-    Meaning(Decision.IGNORE, counts=False, suppresses=True, needs_reason=True),
-    Meaning(Decision.FALSE_POSITIVE, counts=False, suppresses=True, needs_reason=True),
-    Meaning(Decision.FIXED, counts=False, suppresses=True, needs_reason=True),
+    Meaning(Decision.OPEN, counts=True, suppresses=False, needs_reason=False, accepts=False),
+    Meaning(Decision.NEEDS_REVIEW, counts=True, suppresses=False, needs_reason=False, accepts=False),
+    Meaning(Decision.GATE_EXEMPT, counts=False, suppresses=False, needs_reason=True, accepts=True),
+    Meaning(Decision.ACCEPTED_RISK, counts=False, suppresses=False, needs_reason=True, accepts=True),
+    Meaning(Decision.IGNORE, counts=False, suppresses=True, needs_reason=True, accepts=True),
+    Meaning(Decision.FALSE_POSITIVE, counts=False, suppresses=True, needs_reason=True, accepts=True),
+    Meaning(Decision.FIXED, counts=False, suppresses=True, needs_reason=True, accepts=False),
 )
 
 _MEANINGS = {row.decision: row for row in DECISIONS}
