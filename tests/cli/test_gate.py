@@ -6,9 +6,15 @@ import json
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection
 
+from testigo.evidence import projects
+from testigo.evidence.gates import set_gate
+from testigo.evidence.model import ProjectView
 from testigo.rules.evidence.coverage import Outcome
+from testigo.rules.evidence.gate import DEFAULT
 from testigo.rules.evidence.severity import Severity
+from testigo.store.command import single_statement
 from tests.cli.conftest import Cli
 from tests.evidence.store.kit import found, going, published, sealed
 from tests.world import World
@@ -79,6 +85,26 @@ def test_a_gate_is_set_from_what_it_shows(cli: Cli, world: World, tmp_path: Path
     assert [tuple(row) for row in world.query("SELECT what, objects, reason FROM testigo.audit ORDER BY n")] == [
         ("gate.set", ["project:shop"], "agreed")
     ]
+
+
+def test_of_two_who_set_one_revision_one_wins(cli: Cli, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever looked at an earlier one is refused: the baseline that it would keep is not that of this (spec D-17)."""
+    mine = published(world)
+    assert cli("gate", "set", "shop", "--fail-on", "low").status == 0
+    look = projects.project
+
+    @single_statement
+    def looked(c: Connection, name: str) -> ProjectView:
+        seen = look(c, name)
+        monkeypatch.setattr(projects, "project", look)
+        world.db.run(set_gate, "shop", DEFAULT, expected_revision=1, baseline=mine, action=world.action())
+        return seen
+
+    monkeypatch.setattr(projects, "project", looked)
+    ran = cli("gate", "set", "shop", "--fail-on", "critical", "--revision", "2", "--json")
+    assert (ran.status, ran.error["facts"]["revision"]) == (12, 1)
+    assert world.db.run(look, "shop").baseline == mine
+    assert cli("gate", "set", "shop", "--fail-on", "critical", "--revision", "2", "--json").json["baseline"] == mine
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def set_(
     it at once.
     """
     from testigo.errors import NotFound
-    from testigo.evidence.gates import set_gate
+    from testigo.evidence.gates import check_gate, set_gate
     from testigo.evidence.model import AnalysisId
     from testigo.evidence.projects import project as read
 
@@ -123,6 +123,8 @@ def set_(
             kept, seen = None, 0
         else:
             kept, seen = before.baseline, before.policy_revision
+    if revision is not None:
+        check_gate(project, seen, revision)
     chosen = kept if baseline is None else None if baseline == "none" else AnalysisId(baseline)
     receipt = ordered(
         here,
@@ -132,7 +134,7 @@ def set_(
             c,
             project,
             wanted,
-            expected_revision=seen if revision is None else revision,
+            expected_revision=seen,  # the baseline that stays is that of this revision
             baseline=chosen,
             reason=note,
             action=action,

@@ -88,7 +88,7 @@ _PARTS = Statement(
     """
 )
 
-_PUBLISHED = Statement("SELECT 1 FROM testigo.analysis WHERE id = CAST(:id AS uuid) AND scanner_persisted")
+_PUBLISHED = Statement("SELECT project FROM testigo.analysis WHERE id = CAST(:id AS uuid) AND scanner_persisted")
 
 _SUPERSEDED = Statement(
     """
@@ -111,8 +111,9 @@ _END = Statement(
 def begin_analysis(c: Connection, new: NewAnalysis, *, action: Action) -> BegunAnalysis:
     """Begin an analysis: its project, made if it is new, its row and all its jobs, or nothing of it.
 
-    Raises `Invalid` naming the field, `NotFound` for a baseline that is no published analysis, `KeyConflict` when
-    the key of a job names a job already (a key of its own needs every analysis), and what `submit` raises.
+    Raises `Invalid` naming the field, also for another project's baseline, `NotFound` for a baseline that is no
+    published analysis, `KeyConflict` when the key of a job names a job already (a key of its own needs every analysis),
+    and what `submit` raises.
     """
     _check(new)  # before its content is told
     digest = digest_of(action, "evidence.begin", _content(new))
@@ -200,8 +201,8 @@ def begin_within(c: Connection, new: NewAnalysis, action: Action) -> dict[str, o
     held = hold(c, new.project, make=True)
     if new.supersedes is not None:
         _check_superseded(c, new)
-    if new.baseline is not None and not _PUBLISHED.rows(c, id=new.baseline):
-        raise NotFound(f"{new.baseline} is no published analysis.", field="baseline")
+    if new.baseline is not None:
+        _check_baseline(c, new)
     n = begun(c, new.project)
     made = _BEGIN.rows(
         c,
@@ -241,6 +242,15 @@ def begin_within(c: Connection, new: NewAnalysis, action: Action) -> dict[str, o
     }
 
 
+def _check_baseline(c: Connection, new: NewAnalysis) -> None:
+    """Refuse what has no evidence, and what another project has: nothing of this one is known by that."""
+    row = _PUBLISHED.row(c, id=new.baseline)
+    if row is None:
+        raise NotFound(f"{new.baseline} is no published analysis.", field="baseline")
+    if row.project != new.project:
+        raise Invalid(f"The analysis {new.baseline} is another project's.", field="baseline")
+
+
 def _check_superseded(c: Connection, new: NewAnalysis) -> None:
     """Refuse to do again the work of what goes on, of another project, or of what has a successor already.
 
@@ -250,7 +260,7 @@ def _check_superseded(c: Connection, new: NewAnalysis) -> None:
     if old is None:
         raise NotFound(f"There is no analysis {new.supersedes}.", field="supersedes")
     if old.project != new.project:
-        raise Invalid("it is another project's", field="supersedes")
+        raise Invalid(f"The analysis {new.supersedes} is another project's.", field="supersedes")
     if AnalysisState(old.state) is AnalysisState.RUNNING:
         raise StateConflict(
             f"The analysis {new.supersedes} has not ended.",

@@ -18,7 +18,7 @@ from testigo.rules.discreet import discreet
 from testigo.rules.evidence.gate import Policy, Verdict
 from testigo.store.sql import Statement
 
-__all__ = ["GateSet", "Reevaluated", "gate", "reevaluate", "set_gate"]
+__all__ = ["GateSet", "Reevaluated", "check_gate", "gate", "reevaluate", "set_gate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +91,7 @@ def set_gate(
 
     def body() -> object:
         held = hold(c, project, make=True)
-        if held.policy_revision != expected_revision:
-            raise RevisionMismatch(
-                f"The gate of {project!r} is at revision {held.policy_revision}, not {expected_revision}.",
-                remedy="Look at the gate as it is now, and set it again: somebody changed it since you saw it.",
-                revision=held.policy_revision,
-            )
+        check_gate(project, held.policy_revision, expected_revision)
         if baseline is not None and not _PUBLISHED.rows(c, id=baseline, project=project):
             raise NotFound(f"{baseline} is no published analysis of {project!r}.", field="baseline")
         (row,) = _SET.rows(c, project=project, policy=text, actor=action.actor, reason=said, baseline=baseline)
@@ -107,6 +102,16 @@ def set_gate(
     receipt = exactly_once(c, action, digest, body)
     revision, analysis_id, verdict = receipt.answer
     return GateSet(project, revision, analysis_id, None if verdict is None else Verdict(verdict), receipt.replayed)
+
+
+def check_gate(project: str, revision: int, expected: int) -> None:
+    """Refuse what was decided from a gate that somebody set since: `RevisionMismatch`."""
+    if revision != expected:
+        raise RevisionMismatch(
+            f"The gate of {project!r} is at revision {revision}, not {expected}.",
+            remedy="Look at the gate as it is now, and set it again: somebody changed it since you saw it.",
+            revision=revision,
+        )
 
 
 def reevaluate(c: Connection, analysis_id: AnalysisId, *, action: Action) -> Reevaluated:

@@ -84,6 +84,16 @@ def test_what_cannot_be_begun_leaves_nothing(world: World) -> None:
     assert world.query("SELECT count(*) AS n FROM testigo.job")[0].n == 1
 
 
+def test_a_baseline_is_of_the_same_project(world: World) -> None:
+    """What another one knows is not known in this."""
+    elsewhere = published(world, project="elsewhere")
+    with pytest.raises(Invalid) as refusal:
+        world.db.run(begin_analysis, asked(baseline=elsewhere), action=world.action())
+    assert refusal.value.field == "baseline"
+    with pytest.raises(NotFound):
+        world.db.run(project, "shop")
+
+
 def test_an_id_is_of_one_analysis(world: World) -> None:
     """Another beginning with it is refused."""
     new = asked()

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from testigo.authority.cancel import cancel
-from testigo.errors import Conflict, LeaseLost, NotFound, ScanEvidenceConflict, StateConflict
+from testigo.errors import Conflict, LeaseLost, NotFound, RevisionMismatch, ScanEvidenceConflict, StateConflict
 from testigo.evidence.analyses import cancel_analysis
 from testigo.evidence.exemptions import end_exemption, exempt
 from testigo.evidence.findings import finding
-from testigo.evidence.gates import reevaluate, set_gate
+from testigo.evidence.gates import GateSet, reevaluate, set_gate
 from testigo.evidence.listing import analysis
 from testigo.evidence.model import AnalysisId, AnalysisState, Identity
+from testigo.evidence.projects import project
 from testigo.evidence.publication import Published, persisted, publish
 from testigo.evidence.review import decide, decide_many
 from testigo.rules.evidence.finding import Finding
@@ -169,6 +170,25 @@ def test_a_gate_that_is_set_meanwhile_counts(world: World) -> None:
         lambda: run.publish(sealed(found("a"))),
     )
     assert answer.verdict is Verdict.PASSED
+
+
+@pytest.mark.parametrize("name", ["shop", "new"])
+def test_of_two_who_set_a_gate_that_both_saw_one_wins(world: World, name: str) -> None:
+    """The other is told at which revision it is now, whichever came first (spec D-17)."""
+    published(world)
+    actions = [world.action(), world.action()]
+
+    def sets(at: int) -> Callable[[], Any]:
+        policy = Policy.fail_on([*Severity][at])
+        return lambda: world.db.run(set_gate, name, policy, expected_revision=0, action=actions[at])
+
+    answers = race(world.db, sets(0), sets(1))
+    (won,) = (at for at, answer in enumerate(answers) if isinstance(answer, GateSet))
+    lost = answers[1 - won]
+    assert isinstance(lost, RevisionMismatch)
+    assert (answers[won].revision, lost.facts["revision"]) == (1, 1)
+    kept = world.db.run(project, name)
+    assert (kept.policy_revision, kept.policy) == (1, Policy.fail_on([*Severity][won]))
 
 
 def test_everybody_at_once_meets_no_deadlock(world: World) -> None:
