@@ -9,11 +9,13 @@ from datetime import UTC, datetime, timedelta
 
 from testigo.authority.actions import JobId, new_id
 from testigo.authority.admit import admit
-from testigo.authority.retire import retire_lapsed
+from testigo.authority.jobs import lock
+from testigo.authority.retire import retire, retire_lapsed
 from testigo.authority.submissions import NewJob
 from testigo.authority.submit import submit_within
 from testigo.authority.unblock import unblock
 from testigo.rules.outcomes import Block, Release
+from tests.races import in_line
 from tests.world import World
 
 SOON = datetime.now(UTC) + timedelta(hours=1)
@@ -103,6 +105,25 @@ def test_the_date_of_a_job_that_is_not_admitted_yet_is_not_forgotten(world: Worl
     pass_date(world, job.id, "finish_by")
     assert world.db.run(retire_lapsed) == 1
     assert world.events(job.id) == ["job.requested", "job.failed"]
+
+
+def test_a_job_that_somebody_has_locked_keeps_no_other_from_its_end(world: World) -> None:
+    """Nothing is waited for; it is ended once it is free, by a sweep or a claim (spec P-08, P-24)."""
+    locked, free = world.submit(NewJob("work", queue="q", finish_by=SOON), NewJob("work", queue="q", finish_by=SOON))
+    for job_id in (locked, free):
+        pass_date(world, job_id, "finish_by")
+    _, *retired = in_line(
+        world.db,
+        lambda c: lock(c, [locked]),
+        lambda: world.db.run(retire, [locked]),
+        lambda: world.db.run(retire_lapsed),
+        undone=True,
+    )
+    assert retired == [0, 1]
+    assert (world.state(locked), world.state(free)) == ("ready", "permanent_failure")
+    assert lapses(world, locked) == [False]
+    assert world.db.run(retire_lapsed) == 1
+    assert (world.state(locked), lapses(world, locked)) == ("permanent_failure", [])
 
 
 def test_what_is_watched_of_a_job_that_is_gone_is_forgotten(world: World) -> None:

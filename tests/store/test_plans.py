@@ -25,6 +25,7 @@ HOT = {
         "settle": settle._SETTLE,
         "submit": submit._SUBMIT,
         "lock": jobs._LOCK,
+        "lock free": jobs._LOCK_FREE,
     }.items()
 }
 

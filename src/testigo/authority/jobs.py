@@ -16,7 +16,7 @@ from testigo.rules.decide import Position
 from testigo.rules.states import State
 from testigo.store.sql import Statement
 
-__all__ = ["LockedJob", "existing", "lock", "position_of"]
+__all__ = ["LockedJob", "existing", "lock", "lock_free", "position_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +65,20 @@ _LOCK = Statement(
 )
 
 
+_LOCK_FREE = Statement(f"{_LOCK.sql} SKIP LOCKED")
+
+
 def lock(c: Connection, ids: Iterable[str]) -> dict[JobId, LockedJob]:
     """Lock these jobs in the order of their ids and read them; ids without a job are left out."""
-    wanted = sorted(set(ids))
-    if not wanted:
-        return {}
-    return {JobId(row.id): _locked(row) for row in _LOCK.rows(c, ids=wanted)}
+    return _lock(c, ids, _LOCK)
+
+
+def lock_free(c: Connection, ids: Iterable[str]) -> dict[JobId, LockedJob]:
+    """The same without a wait: what somebody else has locked is left out as well.
+
+    For threads that have more to do, where whoever is left out is found again.
+    """
+    return _lock(c, ids, _LOCK_FREE)
 
 
 def existing(jobs: Mapping[JobId, LockedJob], ids: Iterable[str]) -> list[LockedJob]:
@@ -103,6 +111,13 @@ def position_of(row: Row[Any]) -> Position:
         has_checkpoint=row.has_checkpoint,
         runs=row.epoch,
     )
+
+
+def _lock(c: Connection, ids: Iterable[str], statement: Statement) -> dict[JobId, LockedJob]:
+    wanted = sorted(set(ids))
+    if not wanted:
+        return {}
+    return {JobId(row.id): _locked(row) for row in statement.rows(c, ids=wanted)}
 
 
 def _locked(row: Row[Any]) -> LockedJob:

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection
 
 from testigo.authority.actions import Action, JobId
-from testigo.authority.jobs import LockedJob, lock
+from testigo.authority.jobs import LockedJob, lock_free
 from testigo.authority.write import Change, write
 from testigo.rules import decide, fields
 from testigo.rules.states import TERMINAL, WAITING, State
@@ -23,12 +23,12 @@ __all__ = ["retire", "retire_lapsed"]
 
 _LAPSED = Statement(
     """
-    SELECT CAST(job_id AS text) AS id
-    FROM testigo.lapse
-    WHERE at < now()
-    ORDER BY at
+    SELECT CAST(l.job_id AS text) AS id, j.id IS NOT NULL AS there
+    FROM testigo.lapse l LEFT JOIN testigo.job j ON j.id = l.job_id
+    WHERE l.at < now()
+    ORDER BY l.at
     LIMIT :limit
-    FOR UPDATE SKIP LOCKED
+    FOR UPDATE OF l SKIP LOCKED
     """
 )
 
@@ -58,21 +58,28 @@ _PATIENCE = timedelta(minutes=1)
 
 
 def retire(c: Connection, ids: Iterable[JobId]) -> int:
-    """End those of these jobs that wait and are unfit to be started; returns how many."""
+    """End those of these jobs that wait and are unfit to be started; returns how many.
+
+    One that somebody else has locked is passed over, as claims do: the next claim that meets it names it again.
+    """
     wanted = list(ids)
     for at, job_id in enumerate(wanted):
         fields.must_be_id(job_id, field=f"jobs[{at}]")
-    return len(_retire(c, lock(c, wanted).values()))
+    return len(_retire(c, lock_free(c, wanted).values()))
 
 
 def retire_lapsed(c: Connection, *, limit: int = STORE.sweep_rows) -> int:
-    """End jobs that still wait although their `start_by` or `finish_by` has passed; returns how many."""
+    """End jobs that still wait although their `start_by` or `finish_by` has passed; returns how many.
+
+    One that somebody else has locked is left to the next sweep.
+    """
     fields.whole(limit, field="limit", low=1, high=LIMITS.batch_max)
-    lapsed = [JobId(row.id) for row in _LAPSED.rows(c, limit=limit)]
-    jobs = lock(c, lapsed)
+    lapsed = {JobId(row.id): row.there for row in _LAPSED.rows(c, limit=limit)}
+    jobs = lock_free(c, lapsed)
     retired = _retire(c, jobs.values())
-    looks = [_next_look(jobs[one]) if one in jobs and one not in retired else None for one in lapsed]
-    _LOOK_AGAIN.rows(c, ids=lapsed, ats=looks)
+    seen = [one for one, there in lapsed.items() if one in jobs or not there]
+    looks = [_next_look(jobs[one]) if one in jobs and one not in retired else None for one in seen]
+    _LOOK_AGAIN.rows(c, ids=seen, ats=looks)
     return len(retired)
 
 

@@ -13,13 +13,12 @@ from sqlalchemy import Connection
 
 from testigo.authority.actions import Action, JobId
 from testigo.authority.expire import TakenBack, run_taken_back
-from testigo.authority.jobs import lock
+from testigo.authority.jobs import lock_free
 from testigo.authority.write import Change, error_text, write
 from testigo.rules import decide, fields
 from testigo.rules.leases import RunReading
 from testigo.rules.outcomes import Fail
 from testigo.rules.states import LEASED
-from testigo.settings import LIMITS
 from testigo.store.command import single_statement
 from testigo.store.sql import Statement
 
@@ -30,15 +29,12 @@ ALLOWANCE_TERMS = 2
 
 CODE = "TIMEOUT"
 
-# The oldest by what the database noted: not to date anything, but so that those which stay are seen every
-# time, however many come and go.
+# All of them, every time: which one will stay past its limit, only who has seen it all the while can tell.
 _RUNS = Statement(
     """
     SELECT CAST(j.id AS text) AS id, j.epoch, j.timeout_seconds, s.term_seconds
     FROM testigo.job j JOIN testigo.session s ON s.id = j.session_id
     WHERE j.lease_id IS NOT NULL AND s.state IN ('open', 'draining')
-    ORDER BY j.leased_at
-    LIMIT :limit
     """
 )
 
@@ -46,23 +42,23 @@ _AGENT = Statement("SELECT agent FROM testigo.session WHERE id = CAST(:session A
 
 
 @single_statement
-def read_runs(c: Connection, *, limit: int = LIMITS.page_max) -> tuple[RunReading, ...]:
-    """The runs that live sessions hold, the oldest first, each with the age at which it has run out of time."""
-    fields.whole(limit, field="limit", low=1, high=LIMITS.batch_max)
+def read_runs(c: Connection) -> tuple[RunReading, ...]:
+    """Every run that a live session holds, with the age at which it has run out of time; locks nothing."""
     return tuple(
         RunReading(row.id, row.epoch, row.timeout_seconds + ALLOWANCE_TERMS * row.term_seconds, row.term_seconds)
-        for row in _RUNS.rows(c, limit=limit)
+        for row in _RUNS.rows(c)
     )
 
 
 def time_out(c: Connection, job_id: JobId, epoch: int) -> TakenBack:
     """Take this run back as a failure, `TIMEOUT`, if it is still the job's; its holder has lost the lease.
 
-    A cancel that was requested ends the job; else it is tried again as its contract says (spec A-14).
+    A cancel that was requested ends the job; else it is tried again as its contract says (spec A-14). A job that
+    somebody else has locked is left to the next look.
     """
     fields.must_be_id(job_id, field="job")
     fields.whole(epoch, field="epoch", low=0, high=fields.INTEGER_MAX)
-    job = lock(c, [job_id]).get(job_id)
+    job = lock_free(c, [job_id]).get(job_id)
     if job is None or job.state not in LEASED or job.epoch != epoch:
         return TakenBack(0, more=False)
     limit = f"{job.timeout_seconds:g} s"
