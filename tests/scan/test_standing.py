@@ -4,13 +4,56 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from testigo.authority.actions import new_id
 from testigo.authority.prune import prune_jobs
 from testigo.authority.reprocess import reprocess
+from testigo.authority.submissions import NewJob
+from testigo.errors import NotFound
+from testigo.evidence.model import AnalysisId, AnalysisState
 from testigo.rules.outcomes import Fail
 from testigo.rules.states import State
-from testigo.scan.standing import Tally, standing
+from testigo.scan.running import followed
+from testigo.scan.standing import Standing, Tally, standing
+from tests.evidence.store.kit import Going, going, sealed
 from tests.scan.beginning import scanning
 from tests.world import World
+
+
+def test_one_without_parts_stands_by_its_publication_alone(world: World) -> None:
+    """Nobody was there to look; one that is not there is not found."""
+    run = going(world, parts=(), publish=NewJob("testigo.publish", queue="scans"), analysers=("ruff",))
+    assert world.db.run(standing, run.id) == Standing({}, State.RUNNING)
+    run.publish()
+    run.worker.succeed(run.lease)
+    assert world.db.run(standing, run.id) == Standing({}, State.SUCCEEDED)
+    with pytest.raises(NotFound):
+        world.db.run(standing, AnalysisId(new_id()))
+
+
+def test_whoever_follows_one_whose_publication_is_reprocessed_follows_it_to_its_end(
+    world: World,
+) -> None:
+    """Though it was seen to have ended (spec A-06)."""
+    run = going(world)
+    run.worker.settle((run.lease, Fail("E", "never", permanent=True)))
+    seen: list[State] = []
+
+    def shows(now: Standing) -> None:
+        seen.append(now.publish)
+        if len(seen) == 1:
+            world.db.run(reprocess, run.lease.job_id, action=world.action())
+        elif now.publish is State.READY:
+            lease = run.worker.take()
+            Going(world, run.new, run.worker, lease).publish(sealed())
+            run.worker.succeed(lease)
+
+    detail = followed(world.db, run.id, shows=shows, check=lambda: None)
+    assert (detail.view.state, seen) == (
+        AnalysisState.COMPLETE,
+        [State.PERMANENT_FAILURE, State.READY, State.SUCCEEDED],
+    )
 
 
 def test_a_job_that_was_reprocessed_is_told_by_its_successor(world: World, tmp_path: Path) -> None:

@@ -6,17 +6,21 @@ end a job knows of analyses, so whoever sweeps looks for those that run without 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import NamedTuple
 
 from sqlalchemy import Connection
 
-from testigo.authority.actions import Action
+from testigo.authority.actions import Action, JobId
+from testigo.authority.edges import successors
+from testigo.errors import NotFound
 from testigo.evidence.analyses import end_within
 from testigo.evidence.collection import lock
 from testigo.evidence.following import ended_so
 from testigo.evidence.model import AnalysisId, AnalysisState
 from testigo.rules import fields
 from testigo.rules.states import State
+from testigo.store.command import savepoint
 from testigo.store.sql import Statement
 
 __all__ = ["Abandoned", "end_abandoned"]
@@ -31,7 +35,8 @@ _FIND = Statement(
         SELECT chain.id, s.successor_id
         FROM chain JOIN testigo.successor s ON s.job_id = chain.head
     )
-    SELECT CAST(c.id AS text) AS id, CAST(coalesce(j.state, t.state, 'cancelled') AS text) AS state, j.error, j.reason
+    SELECT CAST(c.id AS text) AS id, CAST(c.head AS text) AS head, j.id IS NULL AS pruned,
+           CAST(coalesce(j.state, t.state, 'cancelled') AS text) AS state, j.error, j.reason
     FROM chain c
          LEFT JOIN LATERAL (SELECT * FROM testigo.job j WHERE j.id = c.head OFFSET 0) AS j ON true
          LEFT JOIN LATERAL (
@@ -57,7 +62,8 @@ def end_abandoned(c: Connection, *, only: AnalysisId | None = None) -> Abandoned
     """End one running analysis whose job to publish it has ended, `only` this one if that is asked.
 
     It ends `cancelled` if that job is, and else `failed`, with the reason; those of its jobs that still run are
-    cancelled, for nobody would publish what they find.
+    cancelled, for nobody would publish what they find. One whose job is reprocessed meanwhile is left alone: either
+    that is first, and it goes on, or it has ended before the new job is there.
     """
     if only is not None:
         fields.must_be_id(only, field="only")
@@ -69,4 +75,15 @@ def end_abandoned(c: Connection, *, only: AnalysisId | None = None) -> Abandoned
         return Abandoned(None)
     reason = f"Nothing was published, for {ended_so(row)}."
     state = AnalysisState.CANCELLED if State(row.state) is State.CANCELLED else AnalysisState.FAILED
-    return Abandoned(locked.id, end_within(c, locked, state, reason, Action("system"), stops=True))
+    job = JobId(row.head)
+    # The job is held from where its others are cancelled, all in one order: only then is it known whether it goes on.
+    with suppress(_GoesOnError, NotFound), savepoint(c):  # NotFound: it was pruned meanwhile
+        wakes = end_within(c, locked, state, reason, Action("system"), stops=True, holds=[] if row.pruned else [job])
+        if successors(c, [job]):
+            raise _GoesOnError
+        return Abandoned(locked.id, wakes)
+    return Abandoned(None)
+
+
+class _GoesOnError(Exception):
+    """Somebody reprocessed the job: what was done since the savepoint is undone."""

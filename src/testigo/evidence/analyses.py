@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
@@ -155,14 +156,22 @@ def cancel_analysis(c: Connection, analysis_id: AnalysisId, *, reason: str, acti
 
 
 def end_within(
-    c: Connection, locked: Locked, state: AnalysisState, reason: str, action: Action, *, stops: bool
+    c: Connection,
+    locked: Locked,
+    state: AnalysisState,
+    reason: str,
+    action: Action,
+    *,
+    stops: bool,
+    holds: Sequence[JobId] = (),
 ) -> tuple[str, ...]:
     """End an analysis that runs, as a part of a command, and cancel its open jobs if they are to stop.
 
-    Returns the sessions that hold what is to stop.
+    With them are held, until the command ends, those of its jobs that have ended and that it `holds`. Returns the
+    sessions that hold what is to stop.
     """
     _END.rows(c, id=locked.id, state=str(state), reason=reason)
-    jobs = open_jobs(c, locked.id) if stops else []
+    jobs = [*open_jobs(c, locked.id), *holds] if stops else []
     if not jobs:
         return ()
     _, wakes = cancel_within(c, jobs, note=reason, action=action)

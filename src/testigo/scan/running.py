@@ -28,20 +28,19 @@ def followed(
 ) -> AnalysisDetail:
     """Show how an analysis stands until it has ended, and return what became of it.
 
-    `check` raises if whoever does the work is gone. One that ends without evidence says why.
+    `check` raises if whoever does the work is gone. One that ends without evidence says why. Where the job that should
+    have published it is reprocessed, it goes on.
     """
     while True:
         now = database.run(standing, analysis_id)
         shows(now)
         if now.ended:
-            break
+            database.run(end_abandoned, only=analysis_id)
+            found = database.run(analysis, analysis_id)
+            if found.view.state is not AnalysisState.RUNNING:
+                return found
         check()
         time.sleep(LOOK_SECONDS)
-    found = database.run(analysis, analysis_id)
-    if found.view.state is AnalysisState.RUNNING:
-        database.run(end_abandoned, only=analysis_id)
-        found = database.run(analysis, analysis_id)
-    return found
 
 
 def cancelled(database: Database, analysis_id: AnalysisId, *, reason: str, action: Action) -> bool:

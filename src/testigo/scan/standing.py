@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
+from testigo.errors import NotFound
 from testigo.evidence.model import AnalysisId
 from testigo.rules import fields
 from testigo.rules.states import TERMINAL, State
@@ -63,24 +64,33 @@ _STANDING = Statement(
              ) AS t ON true
         WHERE NOT EXISTS (SELECT FROM testigo.successor s WHERE s.job_id = c.head)
     )
-    SELECT analyser, count(*) AS parts, count(*) FILTER (WHERE state IN ('leased', 'running', 'cancelling')) AS running,
-           count(*) FILTER (WHERE state = ANY (CAST(:terminal AS text[]))) AS ended, sum(files) AS files,
-           coalesce(sum(files) FILTER (WHERE state = ANY (CAST(:terminal AS text[]))), 0) AS files_ended,
-           (SELECT state FROM last WHERE n IS NULL) AS publish
-    FROM last
-    WHERE n IS NOT NULL
-    GROUP BY analyser
-    ORDER BY min(n)
+    SELECT p.state AS publish, a.*
+    FROM (SELECT state FROM last WHERE n IS NULL) AS p
+         LEFT JOIN (
+             SELECT analyser, count(*) AS parts,
+                    count(*) FILTER (WHERE state IN ('leased', 'running', 'cancelling')) AS running,
+                    count(*) FILTER (WHERE state = ANY (CAST(:terminal AS text[]))) AS ended, sum(files) AS files,
+                    coalesce(sum(files) FILTER (WHERE state = ANY (CAST(:terminal AS text[]))), 0) AS files_ended,
+                    min(n) AS first
+             FROM last
+             WHERE n IS NOT NULL
+             GROUP BY analyser
+         ) AS a ON true
+    ORDER BY a.first
     """
 )
 
 
 @single_statement
 def standing(c: Connection, analysis_id: AnalysisId) -> Standing:
-    """How the analysis stands, which has parts: at most 1,000."""
+    """How the analysis stands, which has at most 1,000 parts, and perhaps none; raises `NotFound`."""
     fields.must_be_id(analysis_id, field="analysis")
     rows = _STANDING.rows(c, id=analysis_id, terminal=[str(state) for state in TERMINAL])
-    return Standing(
-        {row.analyser: Tally(row.parts, row.running, row.ended, row.files, row.files_ended) for row in rows},
-        State(rows[0].publish),
-    )
+    if not rows:
+        raise NotFound(f"There is no analysis {analysis_id}.", field="analysis")
+    tallies = {
+        row.analyser: Tally(row.parts, row.running, row.ended, row.files, row.files_ended)
+        for row in rows
+        if row.analyser is not None
+    }
+    return Standing(tallies, State(rows[0].publish))

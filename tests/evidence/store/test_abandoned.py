@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import pytest
+from sqlalchemy import Connection
 
 from testigo.authority.actions import JobId
 from testigo.authority.cancel import cancel
@@ -13,11 +16,16 @@ from testigo.authority.prune import prune_jobs
 from testigo.authority.reprocess import reprocess
 from testigo.authority.retire import retire
 from testigo.authority.sessions import close_session
+from testigo.errors import StateConflict
+from testigo.evidence import abandoned
 from testigo.evidence.abandoned import Abandoned, end_abandoned
+from testigo.evidence.analyses import cancel_analysis
+from testigo.evidence.collection import Locked, lock
 from testigo.evidence.listing import analysis
-from testigo.evidence.model import AnalysisState
+from testigo.evidence.model import AnalysisId, AnalysisState
 from testigo.rules.outcomes import Fail
 from tests.evidence.store.kit import Going, found, going, sealed
+from tests.races import deadlocks, in_line, race
 from tests.world import World
 
 JOB = "UPDATE testigo.job SET $what WHERE id = CAST(:id AS uuid) RETURNING 1 AS one"
@@ -94,6 +102,72 @@ def test_what_still_works_for_it_is_cancelled(world: World) -> None:
         "succeeded",
         "cancelled",
     )
+
+
+def test_one_whose_job_is_being_reprocessed_is_left_alone(world: World) -> None:
+    """Whoever does so holds the job, and is waited for (spec P-07, P-08)."""
+    run = going(world)
+    fails(world, run)
+    action = world.action()
+    made, ended = in_line(
+        world.db, lambda c: reprocess(c, run.lease.job_id, action=action), lambda: world.db.run(end_abandoned)
+    )
+    assert ended == Abandoned(None)
+    assert (world.state(made.job_id), world.db.run(analysis, run.id).view.state) == ("ready", AnalysisState.RUNNING)
+
+
+def test_one_whose_job_was_reprocessed_after_the_look_is_left_alone(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the analysis ends, nor is the new job cancelled."""
+    run = going(world, "ruff", "bandit")
+    fails(world, run)
+    made: list[JobId] = []
+
+    def late(c: Connection, analysis_id: AnalysisId) -> Locked:
+        made.append(world.db.run(reprocess, run.lease.job_id, action=world.action()).job_id)
+        made.append(world.db.run(reprocess, run.new.parts[0].job.id, action=world.action()).job_id)
+        return lock(c, analysis_id)
+
+    monkeypatch.setattr(abandoned, "lock", late)
+    assert world.db.run(end_abandoned) == Abandoned(None)
+    assert ([world.state(job) for job in made], world.db.run(analysis, run.id).view.state) == (
+        ["ready", "ready"],
+        AnalysisState.RUNNING,
+    )
+
+
+def test_who_reprocesses_the_job_of_one_that_is_being_ended_comes_after(world: World) -> None:
+    """The new job has nothing to publish, and says so (spec D-20)."""
+    run = going(world)
+    fails(world, run)
+    action = world.action()
+    ended, made = in_line(world.db, end_abandoned, lambda: world.db.run(reprocess, run.lease.job_id, action=action))
+    assert ended.analysis_id == run.id
+    lease = run.worker.take()
+    assert lease.job_id == made.job_id
+    with pytest.raises(StateConflict):
+        Going(world, run.new, run.worker, lease).publish(sealed(found("a")))
+
+
+def test_sweepers_and_those_who_reprocess_and_cancel_meet_no_deadlock(world: World) -> None:
+    """Two sweeps, of which one ends it or none; whoever is last, it has ended."""
+    for _ in range(4):
+        run = going(world, "ruff", "bandit")
+        fails(world, run)
+        parts = [part.job.id for part in run.new.parts]
+        again = [world.db.run(reprocess, job, action=world.action()).job_id for job in parts]
+        moves: list[Callable[[], Any]] = [
+            partial(world.db.run, end_abandoned),
+            partial(world.db.run, end_abandoned),
+            partial(world.db.run, reprocess, run.lease.job_id, action=world.action()),
+            partial(world.db.run, cancel, [*again, run.lease.job_id], action=world.action()),
+            partial(world.db.run, cancel_analysis, run.id, reason="x", action=world.action()),
+        ]
+        first, second, *_ = race(world.db, *moves)
+        assert sum(isinstance(each, Abandoned) and each.analysis_id is not None for each in (first, second)) <= 1
+        assert world.db.run(analysis, run.id).view.state in (AnalysisState.FAILED, AnalysisState.CANCELLED)
+    assert deadlocks(world.db) == 0
 
 
 def test_one_whose_job_goes_on_is_left_alone(world: World) -> None:
