@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from testigo.authority.submit import submit, submit_many, submit_within
     from testigo.errors import Error, JobCancelled, JobFailed, NotEnded
     from testigo.jobs import Job
-    from testigo.rules.decide import Policy
     from testigo.rules.documents import encode, parse
+    from testigo.rules.graph import Policy
     from testigo.rules.retries import Constant, Exponential, Listed
     from testigo.rules.states import State
     from testigo.store.connections import run_within, run_within_async
@@ -77,8 +77,8 @@ _HOMES = {
     "testigo.authority.submit": ("submit", "submit_many", "submit_within"),
     "testigo.errors": ("Error", "JobCancelled", "JobFailed", "NotEnded"),
     "testigo.jobs": ("Job",),
-    "testigo.rules.decide": ("Policy",),
     "testigo.rules.documents": ("encode", "parse"),
+    "testigo.rules.graph": ("Policy",),
     "testigo.rules.retries": ("Constant", "Exponential", "Listed"),
     "testigo.rules.states": ("State",),
     "testigo.store.connections": ("run_within", "run_within_async"),

@@ -48,7 +48,18 @@ def test_a_command_that_looks_loads_no_other_and_no_library_that_it_does_not_ask
     loaded = set(ran.stderr.split())
     assert "psycopg" in loaded, ran.stderr
     assert not {"pydantic", "alembic", "cryptography", "sqlalchemy.orm", "sqlalchemy.ext.asyncio"} & loaded
+    assert "testigo.store.embedded.sharing" not in loaded, "nobody asked for a server to be started"
     assert not {f"testigo.cli.{noun}" for noun in NOUNS - {arguments[0]}} & loaded
+
+
+def test_a_look_at_jobs_loads_none_of_the_rules_by_which_they_are_changed(world: World, database_url: str) -> None:
+    """Not what becomes of a job, nor what secrets look like: both are for whoever writes."""
+    world.submit()
+    command = [sys.executable, "-c", LOADED, "jobs", "list", "--url", database_url]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    loaded = set(ran.stderr.split())
+    assert "testigo.authority.read.jobs" in loaded, ran.stderr
+    assert not {"testigo.rules.decide", "testigo.rules.outcomes", "testigo.rules.discreet"} & loaded
 
 
 def test_what_was_loaded_is_not_searched_for_what_nobody_needs(world: World, database_url: str) -> None:

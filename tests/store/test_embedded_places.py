@@ -17,9 +17,10 @@ from sqlalchemy import create_engine, make_url, text
 
 from testigo.errors import EmbeddedUnusable
 from testigo.store.database import Database
-from testigo.store.embedded import EmbeddedServer, default_directory
+from testigo.store.embedded import EmbeddedServer
 from testigo.store.embedded.account import account_for
 from testigo.store.embedded.binaries import binaries_for
+from testigo.store.urls import default_directory
 from tests.store.embedded_user import User, connect, lives, own_directory, postmaster, until
 
 NOBODY = 65534

@@ -7,7 +7,6 @@ after the pause was answered takes from it; one that began before may.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 from sqlalchemy import Connection
 
@@ -16,16 +15,10 @@ from testigo.authority.receipts import digest_of, exactly_once
 from testigo.errors import Invalid
 from testigo.rules import fields
 from testigo.rules.discreet import discreet
+from testigo.rules.pausing import Scope
 from testigo.store.sql import Statement
 
 __all__ = ["PauseReceipt", "Scope", "configure_queue", "pause", "resume"]
-
-
-class Scope(StrEnum):
-    """What can be paused."""
-
-    QUEUE = "queue"
-    KIND = "kind"
 
 
 @dataclass(frozen=True, slots=True)

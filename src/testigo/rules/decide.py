@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from enum import StrEnum
 from typing import assert_never
 
 from testigo.errors import StateConflict
+from testigo.rules.graph import Policy
 from testigo.rules.outcomes import Block, Degrade, Fail, Lose, Outcome, Release, Succeed, Yield
 from testigo.rules.retries import Backoff, Budget, Exhausted, Spent, after_failure, after_loss, exhausted
 from testigo.rules.states import LEASED, TERMINAL, State
@@ -37,17 +37,6 @@ __all__ = [
     "supersede",
     "unblock",
 ]
-
-
-class Policy(StrEnum):
-    """What becomes of a child whose parent can never succeed (spec A-08)."""
-
-    FAIL = "fail"
-    CANCEL = "cancel"
-    WAIT = "wait"
-    """For a successor of that parent."""
-    RUN = "run"
-    """When all parents have ended, whatever became of them: the child looks at what they left."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,23 @@
-"""The parents of a batch: each must exist, and none may wait for itself (spec A-08, P-25)."""
+"""A job's parents: what becomes of it by them; in a batch each must exist, and none may wait for itself (spec P-25)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from graphlib import CycleError, TopologicalSorter
 
-__all__ = ["cycle", "outside"]
+__all__ = ["Policy", "cycle", "outside"]
+
+
+class Policy(StrEnum):
+    """What becomes of a child whose parent can never succeed (spec A-08)."""
+
+    FAIL = "fail"
+    CANCEL = "cancel"
+    WAIT = "wait"
+    """For a successor of that parent."""
+    RUN = "run"
+    """When all parents have ended, whatever became of them: the child looks at what they left."""
 
 
 def cycle(parents: Mapping[str, Sequence[str]]) -> list[str] | None:

@@ -24,7 +24,6 @@ from testigo.errors import AuthorityUnavailable, Busy, KeyBusy
 from testigo.settings import STORE
 from testigo.store.backends import Backend, Backends
 from testigo.store.command import AUTOCOMMIT_OPTION, bounded, is_single_statement
-from testigo.store.embedded import EmbeddedServer
 from testigo.store.engines import async_engine, sync_engine
 from testigo.store.failures import (
     is_connection_lost,
@@ -44,6 +43,8 @@ from testigo.store.wake import Waker
 if TYPE_CHECKING:
     from sqlalchemy import Engine
     from sqlalchemy.ext.asyncio import AsyncEngine
+
+    from testigo.store.embedded import EmbeddedServer
 
 __all__ = ["AsyncDatabase", "Database"]
 
@@ -82,9 +83,14 @@ class _Installation:
             return self._listener
 
     def _locate(self) -> URL:
-        """The URL to connect to; starts or joins the embedded server if that is what was asked for."""
+        """The URL to connect to; starts or joins the embedded server if that is what was asked for.
+
+        Only then is loaded what it takes to start one.
+        """
         if self.embedded_directory is None:
             return server_url(self.given_url)
+        from testigo.store.embedded import EmbeddedServer
+
         with self._starting:
             if self._server is None:
                 self._server = EmbeddedServer.use(self.embedded_directory)

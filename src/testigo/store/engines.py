@@ -68,6 +68,7 @@ def _options(url: URL, schema: str, pool_size: int) -> dict[str, Any]:
         "pool_size": pool_size,
         "max_overflow": 0,
         "hide_parameters": True,
+        "use_native_hstore": False,  # no column of ours is one: to look for its type would be a transaction
         "isolation_level": "AUTOCOMMIT",
         "execution_options": {
             SCHEMA_OPTION: schema,

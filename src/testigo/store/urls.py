@@ -12,9 +12,8 @@ from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from testigo.errors import Invalid
-from testigo.store.embedded import default_directory
 
-__all__ = ["embedded_directory", "own_directory", "server_url", "shown"]
+__all__ = ["default_directory", "embedded_directory", "own_directory", "server_url", "shown"]
 
 
 def embedded_directory(url: object) -> Path | None:
@@ -36,6 +35,15 @@ def embedded_directory(url: object) -> Path | None:
             limit="embedded:DIR",
             remedy="Write the directory without ~, or with ./ before it if its name begins so.",
         ) from None
+
+
+def default_directory(start: Path) -> Path:
+    """`.testigo` in the nearest folder, from `start` upwards, that holds pyproject.toml or .git; else in `start`."""
+    start = start.resolve()
+    for folder in (start, *start.parents):
+        if (folder / "pyproject.toml").exists() or (folder / ".git").exists():
+            return folder / ".testigo"
+    return start / ".testigo"
 
 
 def own_directory(url: str) -> Path:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from testigo.authority.pause import Scope
 from testigo.authority.read.queues import Pause
+from testigo.rules.pausing import Scope
 from testigo.settings import LIMITS
 from testigo.store.command import single_statement
 from testigo.store.sql import Statement

@@ -11,7 +11,7 @@ from testigo.authority.actions import JobId
 from testigo.authority.read.missing import no_job
 from testigo.authority.read.pages import check_limit
 from testigo.rules import fields
-from testigo.rules.decide import Policy
+from testigo.rules.graph import Policy
 from testigo.rules.states import State
 from testigo.store.command import single_statement
 from testigo.store.sql import Statement

@@ -13,10 +13,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from testigo.authority.pause import Scope
 from testigo.authority.read.pages import Count, Cursor, Listing, Page, a_name, check_limit, counted
 from testigo.errors import NotFound
 from testigo.rules import fields
+from testigo.rules.pausing import Scope
 from testigo.settings import LIMITS
 from testigo.store.command import single_statement
 from testigo.store.sql import Statement, array

@@ -6,9 +6,8 @@ import os
 from pathlib import Path
 
 from testigo.errors import Invalid
-from testigo.store.embedded import default_directory
 from testigo.store.keys import Keyring, keys_directory
-from testigo.store.urls import embedded_directory
+from testigo.store.urls import own_directory
 
 __all__ = ["ADDRESS_VARIABLE", "APART_VARIABLE", "PORT", "TOKEN_VARIABLE", "address", "apart", "keys", "token"]
 
@@ -60,4 +59,4 @@ def token(url: str) -> str:
 
 
 def _beside(url: str) -> Path:
-    return embedded_directory(url) or default_directory(Path.cwd())
+    return own_directory(url)

@@ -1,6 +1,6 @@
 """The embedded server: a real PostgreSQL 18 out of a wheel, shared by the processes of one directory.
 
-    with EmbeddedServer.use(default_directory(Path.cwd())) as server:
+    with EmbeddedServer.use(Path(".testigo")) as server:
         engine = create_engine(server.url)
 
 The first process that uses a directory starts its server, others join it, and the last that leaves
@@ -34,16 +34,7 @@ if sys.platform != "win32":
     from testigo.store.embedded.sharing import Seat, join, leave
     from testigo.store.embedded.unswayed import unswayed
 
-__all__ = ["EmbeddedServer", "default_directory"]
-
-
-def default_directory(start: Path) -> Path:
-    """`.testigo` in the nearest folder, from `start` upwards, that holds pyproject.toml or .git; else in `start`."""
-    start = start.resolve()
-    for folder in (start, *start.parents):
-        if (folder / "pyproject.toml").exists() or (folder / ".git").exists():
-            return folder / ".testigo"
-    return start / ".testigo"
+__all__ = ["EmbeddedServer"]
 
 
 class EmbeddedServer:
