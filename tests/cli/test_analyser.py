@@ -55,8 +55,12 @@ def test_the_token_is_a_key_of_the_installation(tmp_path: Path, monkeypatch: pyt
         (("--port", "70000"), 2, "--port"),
         (("serve", "--runs", "0"), 2, "--runs"),
         (("serve", "--root", "no-such-folder"), 2, "no folder no-such-folder"),
-        (("--socket", "/nowhere/at/all/s"), 15, "Nobody can listen"),
-        (("--port", "0", "--spool", "/dev/null"), 15, "cannot be made"),
+        (("--port", "0"), 2, "name a folder with --root"),
+        (("--root", ".", "--environment", "shop"), 2, "NAME=DIR is needed"),
+        (("--root", ".", "--environment", "=."), 2, "NAME=DIR is needed"),
+        (("--root", ".", "--environment", "shop=."), 2, "with a bin/python"),
+        (("--root", ".", "--socket", "/nowhere/at/all/s"), 15, "Nobody can listen"),
+        (("--root", ".", "--port", "0", "--spool", "/dev/null"), 15, "cannot be made"),
         (("install", "ruff"), 13, "One of: semgrep"),
         (("instal",), 2, "instal"),
     ],
@@ -76,7 +80,7 @@ def test_what_cannot_be_meant_so_is_refused(
 def test_a_token_that_can_be_guessed_is_refused(cli: Cli, monkeypatch: pytest.MonkeyPatch, token: str) -> None:
     """It names the variable."""
     monkeypatch.setenv(places.TOKEN_VARIABLE, token)
-    ran = cli("analyser", "--port", "0", "--json")
+    ran = cli("analyser", "--root", ".", "--port", "0", "--json")
     assert (ran.status, ran.error["field"]) == (11, places.TOKEN_VARIABLE)
     assert token not in ran.err
 

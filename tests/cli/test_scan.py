@@ -124,7 +124,7 @@ def test_a_report_of_another_tool_is_published(database_url: str, tmp_path: Path
     report = tmp_path / "report.sarif"
     report.write_text(json.dumps({"version": "2.1.0", "runs": [run]}), "utf-8")
     _, told, _ = _scan(database_url, tmp_path, "--analysers", "ruff", "--sarif", str(report))
-    assert {each["analyser"]: each["findings"] for each in told["analysers"]}["sarif"] == 1
+    assert {each["analyser"]: each["findings"] for each in told["analysers"]}["sarif:other"] == 1
 
 
 def test_what_cannot_be_is_refused(cli: Cli, tmp_path: Path) -> None:

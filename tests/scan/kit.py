@@ -191,6 +191,7 @@ class Scene:
     def serve(self) -> None:
         """Start an analyser server where the last one was."""
         words = ["analyser", "serve", "--socket", str(self.gate.target), "--spool", str(self.folder / "spool")]
+        words += ["--root", str(self.folder / "tree")]
         environment = {**os.environ, "TESTIGO_URL": self.url, "TESTIGO_KEYS": str(self.folder / "keys")}
         environment[places.TOKEN_VARIABLE] = TOKEN
         self.gate.target.unlink(missing_ok=True)

@@ -13,15 +13,19 @@ from testigo.authority.prune import prune_jobs
 from testigo.authority.read import job
 from testigo.authority.redact import Part, redact
 from testigo.errors import NotFound, StateConflict
-from testigo.evidence.analyses import finish
+from testigo.evidence.analyses import begin_analysis, finish
 from testigo.evidence.listing import analysis
 from testigo.evidence.model import AnalysisId, AnalysisState
 from testigo.rules.evidence.gate import Policy
 from testigo.rules.evidence.severity import Severity
-from testigo.scan.again import reprocess_analysis
+from testigo.scan.again import looked_at, reprocess_analysis
+from testigo.scan.plan import Wanted, plan
+from testigo.scan.scope import scope
+from tests.evidence.reports import sarif, written
 from tests.evidence.store.kit import Going, found, going, published, sealed
 from tests.races import race
 from tests.scan.beginning import scanning
+from tests.scan.kit import tree
 from tests.world import World
 
 
@@ -37,6 +41,18 @@ def asked(world: World, job_id: JobId) -> dict[str, Any]:
     told: dict[str, Any] = json.loads(documents.payload)
     told["options"].pop("analysis")
     return told
+
+
+def test_a_server_for_it_looks_where_the_first_one_did(world: World, tmp_path: Path) -> None:
+    """At its source, and at the reports that it was given, as far as they are still there."""
+    reports = [written(tmp_path, sarif(), name) for name in ("a.sarif", "b.sarif")]
+    new = plan(scope(tree(tmp_path / "tree")), Wanted("shop", ("ruff",), {"sarif": reports}), apart=tmp_path)
+    world.db.run(begin_analysis, new, action=world.action())
+    assert world.db.run(looked_at, new.id) == (tmp_path / "tree", *reports)
+    reports[0].unlink()
+    assert world.db.run(looked_at, new.id) == (tmp_path / "tree", reports[1])
+    with pytest.raises(NotFound):
+        world.db.run(looked_at, AnalysisId(new_id()))
 
 
 def test_the_same_is_asked_of_the_same_files(world: World, tmp_path: Path) -> None:

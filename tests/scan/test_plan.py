@@ -6,6 +6,7 @@ import json
 import uuid
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from testigo.scan.asked import QUEUE, jobs
 from testigo.scan.plan import Wanted, every, plan, project_of
 from testigo.scan.scope import Scope
 from testigo.settings import LIMITS
+from tests.evidence.reports import sarif, written
 
 MIB = 1024**2
 
@@ -69,11 +71,25 @@ def test_two_analyses_share_no_result() -> None:
 
 
 def test_reports_are_parts_of_their_own(tmp_path: Path) -> None:
-    """One each, by their absolute names; and none is asked for without one."""
-    wanted = Wanted("shop", (), {"sarif": [tmp_path / "a.sarif", tmp_path / "b.sarif"], "cyclonedx": []})
-    new = plan(_scope(a=1), wanted, apart=tmp_path)
-    files = [json.loads(part.job.payload)["options"]["file"] for part in new.parts]
-    assert (new.analysers, files) == (("sarif",), [str(tmp_path / "a.sarif"), str(tmp_path / "b.sarif")])
+    """One for each tool that wrote in it, by their absolute names; and none is asked for without one."""
+
+    def by(*drivers: str | None) -> dict[str, Any]:
+        return sarif(*({"tool": {"driver": {"name": driver} if driver else {}}, "results": []} for driver in drivers))
+
+    reports = {"a": by("CodeQL"), "b": by("Semgrep OSS", "CodeQL", "codeql"), "c": by(None), "d": by(), "e": b"no"}
+    paths = [written(tmp_path, content, f"{name}.sarif") for name, content in reports.items()]
+    new = plan(_scope(a=1), Wanted("shop", (), {"sarif": paths, "cyclonedx": []}), apart=tmp_path)
+    told = [(part.analyser, json.loads(part.job.payload)["options"]["file"]) for part in new.parts]
+    assert [(name, Path(file).stem) for name, file in told] == [
+        ("sarif:codeql", "a"),
+        ("sarif:codeql", "b"),
+        ("sarif:semgrep-oss", "b"),
+        ("sarif", "c"),
+        ("sarif", "d"),
+        ("sarif", "e"),
+    ]
+    assert new.analysers == ("sarif:codeql", "sarif:semgrep-oss", "sarif")
+    assert all(Path(file).is_absolute() for _, file in told)
     with pytest.raises(Invalid):
         plan(_scope(a=1), Wanted("shop", ("sarif",)), apart=tmp_path)
 

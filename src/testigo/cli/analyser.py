@@ -54,9 +54,9 @@ class Installed(NamedTuple):
 @command(
     group,
     "serve",
-    "analyser serve",
-    "analyser serve --socket /run/testigo/analyser.sock --root /srv/src",
-    "analyser serve --port 0 --json",
+    "analyser serve --root /srv/src",
+    "analyser serve --socket /run/testigo/analyser.sock --root /srv/src --environment shop=/srv/shop/.venv",
+    "analyser serve --root . --port 0 --json",
 )
 def serve(
     here: Call,
@@ -78,9 +78,18 @@ def serve(
         list[Path] | None,
         typer.Option(
             "--root",
-            metavar="DIR",
-            help="Look only below this folder; may be repeated.",
-            show_default="wherever its account may",
+            metavar="PATH",
+            help="Look below this folder, or at this report; may be repeated, and is needed.",
+            show_default=False,
+        ),
+    ] = None,
+    environment: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--environment",
+            metavar="NAME=DIR",
+            help="Run the Python of this environment for its bill of materials; may be repeated.",
+            show_default="none",
         ),
     ] = None,
     spool: Annotated[
@@ -104,11 +113,15 @@ def serve(
     """Run analysers for scans, and hand out what they find.
 
     Whoever asks proves to be of this installation by a token: what TESTIGO_ANALYSER_TOKEN says, else one of the
-    installation's keys. Results are no durable storage: they wait to be published, and go when the server goes.
-    Ctrl-C or SIGTERM stops it.
+    installation's keys. It reads what lies below --root, and runs what came with testigo, what `analyser install` put
+    into its place, and environments that --environment names; nothing that it is asked adds to that. Results are no
+    durable storage: they wait to be published, and go when the server goes. Ctrl-C or SIGTERM stops it.
     """
     if socket is not None and port is not None:
         raise Misuse("It listens at --socket or at --port, not at both.")
+    if not root:
+        raise Misuse("It looks only where it is told: name a folder with --root, as often as there are such folders.")
+    from testigo.evidence.server.roots import Granted
     from testigo.evidence.server.runs import Terms
     from testigo.evidence.server.serving import opened
     from testigo.evidence.transport import places
@@ -121,7 +134,7 @@ def serve(
         keep_seconds=keep_seconds,
         apart=places.apart(),
         keys=places.keys(url),
-        roots=tuple(_folder(each) for each in root or ()),
+        granted=Granted(tuple(map(_there, root)), dict(map(_environment, environment or ()))),
     )
     at = places.PORT if port is None else port
     with opened(terms, places.token(url), port=at, path=socket, spool=spool, capacity_bytes=capacity * MIB) as server:
@@ -146,10 +159,17 @@ def install(
     here.answer(Installed(name, version)._asdict(), lambda: print(f"{name} {version} is installed."))
 
 
-def _folder(root: Path) -> Path:
-    if not root.is_dir():
-        raise Misuse(f"There is no folder {root}.")
+def _there(root: Path) -> Path:
+    if not root.exists():
+        raise Misuse(f"There is no folder {root}, and no report.")
     return root.resolve()
+
+
+def _environment(given: str) -> tuple[str, Path]:
+    name, _, folder = given.partition("=")
+    if not name or not (Path(folder) / "bin" / "python").exists():
+        raise Misuse(f"--environment {given}: NAME=DIR is needed, DIR with a bin/python.")
+    return name, Path(folder).absolute()
 
 
 def _serving(server: Server) -> Serving:

@@ -110,7 +110,7 @@ def reprocess(
     from testigo.authority.actions import new_id
     from testigo.cli.scan.carrying import carried_out, leave
     from testigo.evidence.model import AnalysisId
-    from testigo.scan.again import reprocess_analysis
+    from testigo.scan.again import looked_at, reprocess_analysis
     from testigo.scan.asked import QUEUE
 
     queue, made = QUEUE if served else f"scan-{new_id()[-8:]}", AnalysisId(new_id())
@@ -127,7 +127,8 @@ def reprocess(
                 right=Right.RETRY,
             )
 
-        detail = carried_out(here, db, made, begin, queue=None if served else queue)
+        roots = db.run(looked_at, chosen)
+        detail = carried_out(here, db, made, begin, queue=None if served else queue, roots=roots)
     here.answer(_answer(detail), lambda: _facts(detail))
     leave(detail)
 

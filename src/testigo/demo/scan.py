@@ -113,7 +113,10 @@ def play(database: Database, project: str, tree: Path, audience: Audience[Standi
     found = scope(tree)
     queue = f"demo-{new_id()[-8:]}"
     new = plan(found, Wanted(project, queue=queue), apart=tree.parent / "analysers")
-    with Crew(database.given_url, database.schema, queue) as crew, _Killer(database, crew, new, tell) as killer:
+    with (
+        Crew(database.given_url, database.schema, queue, roots=(tree,)) as crew,
+        _Killer(database, crew, new, tell) as killer,
+    ):
         analysers = ", ".join(new.analysers)
         tell(f"{len(found.files)} files, {analysers}: {len(new.parts)} jobs side by side, and one that publishes")
         shows = _Shows(tell, audience, killer, crew)

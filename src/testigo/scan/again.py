@@ -5,6 +5,8 @@ What is published stays as it is, with all that was decided about it: the same a
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from sqlalchemy import Connection
 
 from testigo.authority.actions import Action, new_id
@@ -14,10 +16,11 @@ from testigo.evidence.analyses import BegunAnalysis, begin_within, begun_by
 from testigo.evidence.following import left_by_parts
 from testigo.evidence.listing import analysis
 from testigo.evidence.model import AnalysisId, NewAnalysis
+from testigo.evidence.transport.request import Request
 from testigo.rules import fields
 from testigo.scan.asked import QUEUE, jobs, request_of
 
-__all__ = ["reprocess_analysis"]
+__all__ = ["looked_at", "reprocess_analysis"]
 
 
 def reprocess_analysis(
@@ -43,10 +46,25 @@ def reprocess_analysis(
     )
 
 
+def looked_at(c: Connection, analysis_id: AnalysisId) -> tuple[Path, ...]:
+    """The source of an analysis, and the reports of other tools that were read for it and are still there.
+
+    Where a server has to look for the same to be done again. Raises `NotFound`.
+    """
+    fields.must_be_id(analysis_id, field="analysis")
+    source = analysis(c, analysis_id).view.source
+    asked = [request.options.get("file") for request in _requests(c, analysis_id) if request is not None]
+    return (Path(source), *(path for path in map(Path, filter(None, asked)) if path.is_file()))
+
+
+def _requests(c: Connection, analysis_id: AnalysisId) -> list[Request | None]:
+    return [request_of(c, left.job_id) for left in left_by_parts(c, analysis_id)]
+
+
 def _again(c: Connection, analysis_id: AnalysisId, queue: str, made: AnalysisId) -> NewAnalysis:
     detail = analysis(c, analysis_id)
     view, own = detail.view, detail.gate.policy_revision is None
-    requests = [request_of(c, left.job_id) for left in left_by_parts(c, analysis_id)]
+    requests = _requests(c, analysis_id)
     asked = [request for request in requests if request is not None]
     if len(asked) < len(requests):
         raise StateConflict(

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -39,11 +39,13 @@ _PROCESSES = ("/bin/ps", "-A", "-ww", "-o", "pid=,ppid=,command=")
 class Crew:
     """An analyser server and a worker that serve one queue; a context manager.
 
+    The server looks below `roots`, folders and reports, and nowhere else: whoever may submit jobs may ask it for more.
     Leaving it lets the worker finish; leaving it by an exception kills both.
     """
 
-    def __init__(self, url: str, schema: str, queue: str) -> None:
+    def __init__(self, url: str, schema: str, queue: str, *, roots: Iterable[Path]) -> None:
         self._queue = queue
+        self._roots = tuple(roots)
         self._folder = _folder()
         self.address = f"unix:{self._folder / 'analyser'}"
         self.token = secrets.token_hex(32)
@@ -67,7 +69,8 @@ class Crew:
     def start_server(self) -> None:
         """Start the analyser server; what an earlier one held is gone with it."""
         words = ["analyser", "serve", "--socket", str(self._folder / "analyser"), "--runs", str(os.cpu_count() or 1)]
-        self.server = self._spawn("testigo", words, "analyser")
+        roots = [f"--root={root}" for root in self._roots]
+        self.server = self._spawn("testigo", [*words, *roots], "analyser")
 
     def start_worker(self) -> None:
         """Start a worker of one runner, which waits for as many parts as run at a time, and a publisher."""
@@ -84,7 +87,7 @@ class Crew:
                 if (self._folder / "analyser").exists():
                     return client.analysers()
             if time.monotonic() > until:
-                raise Broken("The analyser server does not answer.", remedy="Run `testigo analyser` and see.")
+                raise Broken("The analyser server does not answer.", remedy="Run `testigo analyser --root .` and see.")
             time.sleep(LOOK_SECONDS)
 
     def publisher(self) -> int | None:

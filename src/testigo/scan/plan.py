@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from testigo.authority.actions import new_id
-from testigo.errors import Invalid, NotFound
+from testigo.errors import EvidenceInvalid, Invalid, NotFound
 from testigo.evidence.analysers import analyser
+from testigo.evidence.analysers.sarif import Sarif
 from testigo.evidence.model import AnalysisId, NewAnalysis
+from testigo.evidence.sarif import tools
 from testigo.evidence.transport.request import Request
 from testigo.rules.evidence.gate import Policy
 from testigo.scan.asked import QUEUE, jobs
@@ -64,12 +66,16 @@ class Wanted:
 
 
 def plan(found: Scope, wanted: Wanted, *, apart: Path) -> NewAnalysis:
-    """The analysis with all its jobs, not begun yet. Raises `NotFound` for an analyser that nobody knows."""
-    names = tuple(dict.fromkeys([*wanted.analysers, *(name for name in wanted.reports if wanted.reports[name])]))
-    for name in names:
+    """The analysis with all its jobs, not begun yet. Raises `NotFound` for an analyser that nobody knows.
+
+    A SARIF report has a part for each tool that wrote a run of it, by an analyser of the tool's own.
+    """
+    for name in wanted.analysers:
         if name in FROM_FILES and not wanted.reports.get(name):
             raise Invalid(f"{name} reads files that are named, and none is.", field="analysers")
-    shares = _shares(found, names, wanted, apart)
+    reports = _by_tools(wanted.reports)
+    names = tuple(dict.fromkeys([*(name for name in wanted.analysers if name not in FROM_FILES), *reports]))
+    shares = _shares(found, names, reports, apart)
     requests = [Request(each.analyser, str(found.root), each.files, each.options) for each in shares]
     made = AnalysisId(new_id())
     new = jobs(requests, wanted.queue, made)
@@ -103,18 +109,32 @@ def project_of(root: Path) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", root.name).strip("-.") or "project"
 
 
-def _shares(found: Scope, names: Iterable[str], wanted: Wanted, apart: Path) -> list[_Share]:
+def _by_tools(given: Mapping[str, Sequence[Path]]) -> dict[str, list[Path]]:
+    """The reports by the analysers that read them. One that cannot be read is `sarif`'s, which says what is wrong."""
+    reports: dict[str, list[Path]] = {}
+    for name, paths in given.items():
+        for path in paths:
+            written: tuple[str, ...] = ()
+            if name == Sarif().name:
+                with suppress(EvidenceInvalid):
+                    written = tools(path)
+            for reader in [Sarif(tool).name for tool in written] or [name]:
+                reports.setdefault(reader, []).append(path)
+    return reports
+
+
+def _shares(found: Scope, names: Iterable[str], reports: Mapping[str, Sequence[Path]], apart: Path) -> list[_Share]:
     """The parts of every analyser; where they would be too many, each is made larger."""
     for tried in range(_TRIES):
-        shares = [share for name in names for share in _of(name, found, wanted, apart, _GROWTH**tried)]
+        shares = [share for name in names for share in _of(name, found, reports, apart, _GROWTH**tried)]
         if len(shares) <= _PARTS_MAX:
             return shares
     raise Invalid("There are too many files, or their names are too long.", field="path", limit=f"{_PARTS_MAX} parts")
 
 
-def _of(name: str, found: Scope, wanted: Wanted, apart: Path, scale: int) -> Iterator[_Share]:
-    if name in FROM_FILES:
-        for report in wanted.reports[name]:
+def _of(name: str, found: Scope, reports: Mapping[str, Sequence[Path]], apart: Path, scale: int) -> Iterator[_Share]:
+    if name in reports:
+        for report in reports[name]:
             yield _Share(name, (), {"file": str(report.absolute())})
         return
     takes = analyser(name, apart=apart).takes

@@ -12,6 +12,7 @@ import pytest
 
 from testigo.errors import EvidenceInvalid
 from testigo.evidence.analysers import Ended, Task, analyser, read
+from testigo.evidence.beneath import Place
 from testigo.evidence.reported import Attached, Reading
 from testigo.rules.evidence.finding import FingerprintBy
 from testigo.rules.evidence.sealing import Draft, sealed
@@ -189,14 +190,13 @@ def test_a_report_that_is_written_otherwise_ends_in_readings_or_in_our_error(
             sealed(each for each in said(tmp_path, name, report) if isinstance(each, Draft))
 
 
-def test_any_sarif_file_is_read_by_its_name(tmp_path: Path) -> None:
-    """The option names the file, and the folder that stands for the tree in it."""
+def test_any_sarif_file_is_read_by_its_tools_name(tmp_path: Path) -> None:
+    """The report is told, and the folder that stands for the tree in it."""
     path = written(tmp_path, sarif(run(result("file:///ci/repo/a.py"))))
-    source = analyser("sarif", apart=tmp_path)
-    options = {"file": str(path), "prefix": "/ci/repo"}
-    [draft] = read(source, Task(tmp_path, (), tmp_path, options), None, None)
+    source = analyser("sarif:tool", apart=tmp_path)
+    [draft] = read(source, Task(tmp_path, (), tmp_path, {"prefix": "/ci/repo"}, Place(path)), None, None)
     assert isinstance(draft, Draft)
-    assert (draft.path, draft.analyser) == ("a.py", "sarif")
+    assert (draft.path, draft.analyser) == ("a.py", "sarif:tool")
     with pytest.raises(EvidenceInvalid, match="not named"):
         list(read(source, Task(tmp_path, (), tmp_path), None, None))
 
@@ -226,7 +226,7 @@ def test_any_cyclonedx_file_is_read_by_its_name(tmp_path: Path) -> None:
     }
     path = written(tmp_path, syft, "syft.json")
     source = analyser("cyclonedx", apart=tmp_path)
-    [attached] = read(source, Task(tmp_path, (), tmp_path, {"file": str(path)}), None, None)
+    [attached] = read(source, Task(tmp_path, (), tmp_path, report=Place(path)), None, None)
     assert isinstance(attached, Attached)
     assert str(tmp_path).encode() not in attached.body
     assert json.loads(attached.body)["metadata"]["component"]["name"] == "requirements.txt"

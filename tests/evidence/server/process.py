@@ -40,7 +40,7 @@ class Spawned:
 
 @contextmanager
 def spawned(folder: Path, *arguments: str, **environment: str) -> Iterator[Spawned]:
-    """A server whose spool, analysers and tree are in `folder`, on a free port; the test ends it, or this does."""
+    """A server whose spool, analysers, tree and root are in `folder`, on a free port; it is ended here, too."""
     (folder / "tree").mkdir(exist_ok=True)
     (folder / "tree" / "a.py").write_text("assert x\n")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("TESTIGO_")}
@@ -52,6 +52,7 @@ def spawned(folder: Path, *arguments: str, **environment: str) -> Iterator[Spawn
     }
     command = [sys.executable, "-m", "testigo", "analyser", "--json", f"--spool={folder / 'spool'}", *arguments]
     where = [] if "--socket" in arguments else ["--port", "0"]
+    where += [] if "--root" in arguments else ["--root", str(folder)]
     with subprocess.Popen(
         [*command, *where],
         env={**inherited, **{name: value for name, value in told.items() if value}},

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from testigo.evidence.server.door import Server
+from testigo.evidence.server.roots import Granted
 from testigo.evidence.server.runs import Terms
 from testigo.evidence.server.serving import opened
 from testigo.evidence.transport.client import AnalyserClient
@@ -64,12 +65,15 @@ class Served:
 def served(
     folder: Path, *, files: dict[str, str] | None = None, capacity_bytes: int = 0, **terms: Any
 ) -> Iterator[Served]:
-    """A server with its spool, its keys and its tree in `folder`."""
+    """A server with its spool, its keys and its tree in `folder`, at all of which it may look."""
     tree = folder / "tree"
     for name, content in (files or {"a.py": "assert x\n"}).items():
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         (tree / name).write_text(content)
-    granted = Terms(**{"run_bytes": 32 * MIB, "apart": folder / "apart", "keys": folder / "keys", **terms})
+    looks = Granted((folder.resolve(),))
+    granted = Terms(
+        **{"run_bytes": 32 * MIB, "apart": folder / "apart", "keys": folder / "keys", "granted": looks, **terms}
+    )
     capacity = capacity_bytes or 256 * MIB
     with opened(granted, TOKEN, path=folder / "s", spool=folder / "spool", capacity_bytes=capacity) as server:
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()

@@ -74,7 +74,7 @@ def test_what_the_report_of_another_tool_does_not_cover_is_incomplete(tmp_path: 
         invocation = {"executionSuccessful": True, "toolExecutionNotifications": [notification]}
         path = written(tmp_path, sarif(run(result(), invocations=[invocation])))
         with served(tmp_path) as it:
-            manifest = it.result(analyser="sarif", file=str(path))
+            manifest = it.result(analyser="sarif:tool", file=str(path))
             assert (manifest.outcome, manifest.findings) == (Outcome.INCOMPLETE, 1)
             assert (manifest.coverage.in_scope, manifest.reasons) == (in_scope, (why,))
 

@@ -180,4 +180,5 @@ def _scanned(here: Call, database: Database, found: Scope, wanted: Wanted, *, se
 
     new = plan(found, wanted, apart=places.apart())
     begin = partial(database.run, begin_analysis, new, action=here.action())
-    return carried_out(here, database, new.id, begin, queue=None if served else wanted.queue)
+    roots = (found.root, *(report for reports in wanted.reports.values() for report in reports))
+    return carried_out(here, database, new.id, begin, queue=None if served else wanted.queue, roots=roots)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -26,10 +27,19 @@ GATE_FAILED, GATE_INCOMPLETE = 3, 4
 
 
 def carried_out(
-    here: Call, database: Database, analysis_id: AnalysisId, begin: Callable[[], object], *, queue: str | None
+    here: Call,
+    database: Database,
+    analysis_id: AnalysisId,
+    begin: Callable[[], object],
+    *,
+    queue: str | None,
+    roots: Iterable[Path],
 ) -> AnalysisDetail:
-    """What became of an analysis that `begin` begins, by a crew of our own for its `queue`; by others without one."""
-    with nullcontext() if queue is None else Crew(here.place.url, here.place.schema, queue) as crew:
+    """What became of an analysis that `begin` begins, by a crew of our own for its `queue`; by others without one.
+
+    The crew looks at the `roots`.
+    """
+    with nullcontext() if queue is None else Crew(here.place.url, here.place.schema, queue, roots=roots) as crew:
         if crew is not None:
             crew.start()
         detail = _followed(here, database, analysis_id, begin, crew)

@@ -14,6 +14,7 @@ from testigo.evidence.analysers.ruff import Ruff
 from testigo.evidence.analysers.sarif import Sarif
 from testigo.evidence.analysers.semgrep import Semgrep
 from testigo.evidence.reported import Reading
+from testigo.evidence.sarif import TOOL
 
 __all__ = ["Analyser", "Bounds", "Command", "Ended", "Task", "analyser", "analysers", "read"]
 
@@ -33,8 +34,11 @@ def analysers(apart: Path) -> dict[str, Analyser]:
 
 
 def analyser(name: str, *, apart: Path) -> Analyser:
-    """The analyser of that name. Raises NotFound, naming those that there are."""
+    """The analyser of that name, `sarif:TOOL` for reports of a tool. Raises NotFound, naming those that there are."""
     known = analysers(apart)
+    family, _, tool = name.partition(":")
+    if family == Sarif().name and TOOL.fullmatch(tool):
+        return Sarif(tool)
     if name not in known:
         raise NotFound(
             f"There is no analyser {name[:100]!r}.", field="analyser", remedy=f"Name one of: {', '.join(known)}."

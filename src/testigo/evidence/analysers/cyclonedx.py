@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from testigo.errors import EvidenceInvalid
 from testigo.evidence.analysers.model import Bounds, Command, Ended, Task
 from testigo.evidence.analysers.programs import environment, installed, program, said
+from testigo.evidence.beneath import Place
 from testigo.evidence.reported import Attached, Reading, Trouble, Unread
 from testigo.evidence.sbom.sanitise import MEDIA_TYPE, SBOM_BYTES_MAX, sanitised
 
@@ -23,9 +24,9 @@ _LINES_NAMED = 20
 class CyclonedxPy:
     """Runs cyclonedx-py of our own environment, so that the same requirements give the same bytes.
 
-    It reads the tree's `requirements.txt`, or the environment whose Python the option `environment`
-    names; that Python is run, so it is one of the caller's and never one that lies in the tree. No other file that the
-    requirements name is read: it may lie anywhere.
+    It reads the tree's `requirements.txt`, or the environment at the option `environment`. That one's Python is run, so
+    whoever runs this has chosen it, and no request. No other file that the requirements name is read: it may lie
+    anywhere.
     """
 
     name = "cyclonedx-py"
@@ -86,11 +87,11 @@ class Cyclonedx:
 
     def read(self, task: Task, ended: Ended | None) -> Iterator[Reading]:
         """The one artifact. Raises EvidenceInvalid if no file is named."""
-        if "file" not in task.options:
+        if task.report is None:
             raise EvidenceInvalid("the CycloneDX file to read is not named", field="options.file")
-        yield _attached(Path(task.options["file"]), None, task)
+        yield _attached(task.report, None, task)
 
 
-def _attached(path: Path, name: str | None, task: Task) -> Attached:
+def _attached(path: Path | Place, name: str | None, task: Task) -> Attached:
     sbom = sanitised(path, roots=(str(task.root), str(task.root.resolve())), name=name)
     return Attached(NAME, MEDIA_TYPE, sbom.body, sbom.raw_digest, {"cleaned": sbom.cleaned, "dangling": sbom.dangling})

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
 
+from testigo.evidence.beneath import Place
 from testigo.evidence.reported import Reading
 
 __all__ = ["Analyser", "Bounds", "Command", "Ended", "Task"]
@@ -22,13 +23,14 @@ class Task:
     """What a run is asked: files of one tree, and options of the analyser.
 
     `files` are canonical paths relative to `root`; `work` is an empty folder that only this run
-    uses, and that whoever made it removes.
+    uses, and that whoever made it removes. `report` is the file of another tool that is read, if one is.
     """
 
     root: Path
     files: tuple[str, ...]
     work: Path
     options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    report: Place | None = None
 
 
 @dataclass(frozen=True, slots=True)

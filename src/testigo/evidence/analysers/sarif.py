@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from testigo.errors import EvidenceInvalid
 from testigo.evidence.analysers.model import Bounds, Command, Ended, Task
@@ -14,10 +13,17 @@ __all__ = ["Sarif"]
 
 
 class Sarif:
-    """Reads the file that the option `file` names; `prefix` is the absolute path of the tree in it, if another."""
+    """Reads what one tool wrote in the file at the option `file`: `sarif:codeql` for CodeQL, and alone without a name.
 
-    name = "sarif"
+    Each tool is an analyser of its own, for the findings of one vanish only where that one reports again. The option
+    `prefix` is the absolute path of the tree in the file, if it is another.
+    """
+
     bounds = Bounds()
+
+    def __init__(self, tool: str = "") -> None:
+        self._tool = tool
+        self.name = f"sarif:{tool}" if tool else "sarif"
 
     def version(self) -> str:
         """The version of the standard that is read."""
@@ -32,8 +38,8 @@ class Sarif:
         return None
 
     def read(self, task: Task, ended: Ended | None) -> Iterator[Reading]:
-        """The results of every run in the file. Raises EvidenceInvalid if none is named."""
-        if "file" not in task.options:
+        """The results of every run of the tool in the file. Raises EvidenceInvalid if none is named."""
+        if task.report is None:
             raise EvidenceInvalid("the SARIF file to read is not named", field="options.file")
         roots = (str(task.root), str(task.root.resolve()), *filter(None, [task.options.get("prefix")]))
-        return read(Path(task.options["file"]), roots=tuple(dict.fromkeys(roots)), analyser=self.name)
+        return read(task.report, roots=tuple(dict.fromkeys(roots)), analyser=self.name, tool=self._tool)

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from contextlib import suppress
 from pathlib import Path
 
+from testigo.evidence.beneath import Place
 from testigo.rules.evidence.redaction import redact
 
 __all__ = ["Sources"]
@@ -21,7 +22,6 @@ NEAR_LINES = 3
 """How many lines before and after them are looked at with them for secrets."""
 
 _KEYS = ("PRIVATE KEY", "PuTTY-User-Key-File-")
-_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Sources:
@@ -32,7 +32,7 @@ class Sources:
     """
 
     def __init__(self, root: Path) -> None:
-        self._root = root
+        self._root = Place(root)
         self._kept: OrderedDict[str, list[str]] = OrderedDict()
 
     def lines(self, path: str | None, first: int | None, last: int | None = None) -> str | None:
@@ -66,17 +66,8 @@ class Sources:
         return lines
 
     def _read(self, path: str) -> bytes:
-        *folders, name = path.split("/")
-        folder = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            for each in folders:
-                inner = os.open(each, _FLAGS | os.O_DIRECTORY, dir_fd=folder)
-                os.close(folder)
-                folder = inner
-            with os.fdopen(os.open(name, _FLAGS | os.O_NONBLOCK, dir_fd=folder), "rb") as file:
-                found = os.fstat(file.fileno())
-                if not stat.S_ISREG(found.st_mode) or found.st_size > FILE_BYTES_MAX:
-                    raise OSError("it is no regular file, or too large")
-                return file.read(FILE_BYTES_MAX)
-        finally:
-            os.close(folder)
+        with os.fdopen(self._root.opened(*path.split("/")), "rb") as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode) or found.st_size > FILE_BYTES_MAX:
+                raise OSError("it is no regular file, or too large")
+            return file.read(FILE_BYTES_MAX)

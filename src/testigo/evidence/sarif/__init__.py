@@ -6,5 +6,6 @@ disagree, or names a file outside the tree, is refused.
 """
 
 from testigo.evidence.sarif.reader import read
+from testigo.evidence.sarif.tools import TOOL, tools
 
-__all__ = ["read"]
+__all__ = ["TOOL", "read", "tools"]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from testigo.errors import EvidenceInvalid, Invalid
+from testigo.evidence.beneath import Place
 from testigo.evidence.sbom.texts import Cleaner
 from testigo.evidence.streaming import Source, Walk
 from testigo.rules.identity import canonical
@@ -37,7 +38,7 @@ class Sbom:
     dangling: int
 
 
-def sanitised(path: Path, *, roots: tuple[str, ...] = (), name: str | None = None) -> Sbom:
+def sanitised(path: Path | Place, *, roots: tuple[str, ...] = (), name: str | None = None) -> Sbom:
     """The artifact that the CycloneDX file at `path` becomes; the same file gives the same bytes.
 
     `roots` are absolute paths of this machine whose names are taken out of every text. Raises

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 from testigo.errors import Busy, Conflict, Error, NotFound
 from testigo.evidence.analysers import analyser, analysers
 from testigo.evidence.server.confined import Limits, how_confined
-from testigo.evidence.server.roots import place_of
+from testigo.evidence.server.roots import Granted
 from testigo.evidence.server.spool import Spool
 from testigo.evidence.server.work import Order, Sealed, artifact_path, failed
 from testigo.evidence.transport import wire
@@ -44,10 +44,7 @@ END_SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a server grants: how many runs at once, how long and how large each, how long a result is kept.
-
-    `roots` are the folders below which it looks; without any it looks wherever its account may.
-    """
+    """What a server grants: how many runs at once, how long and how large each, how long a result is kept, and what."""
 
     at_once: int = 2
     run_seconds: float = 900.0
@@ -55,7 +52,7 @@ class Terms:
     keep_seconds: float = 3600.0
     apart: Path = Path("analysers")
     keys: Path | None = None
-    roots: tuple[Path, ...] = ()
+    granted: Granted = field(default_factory=Granted)
 
 
 @dataclass(slots=True)
@@ -106,10 +103,10 @@ class Runs:
     def ask(self, request: Request) -> dict[str, Any]:
         """Begin a run, or tell the one that was begun for the same request. Raises `StoragePressure` for want of room.
 
-        Raises `NotFound` for an analyser that nobody knows, and `Invalid` for a tree below none of the roots.
+        Raises `NotFound` for an analyser that nobody knows, and `Invalid` for what is not granted.
         """
         analyser(request.analyser, apart=self._terms.apart)
-        place_of(request, self._terms.roots)
+        self._terms.granted.check(request)
         with self._changed:
             if self._closed.is_set():
                 raise Busy("The server stops.")
@@ -245,7 +242,7 @@ class Runs:
             confinement=self.confinement,
             in_memory=self.spool.in_memory,
             server=os.getpid(),
-            roots=tuple(map(str, terms.roots)),
+            granted=terms.granted.to_json(),
         )
         quiet = subprocess.DEVNULL
         try:

@@ -11,11 +11,9 @@ import shutil
 import stat
 from pathlib import Path
 
-from testigo.evidence.server.roots import Place
+from testigo.evidence.beneath import Place
 
 __all__ = ["copied"]
-
-_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def copied(tree: Place, files: tuple[str, ...], into: Path, *, bytes_max: int) -> dict[str, str]:
@@ -36,7 +34,7 @@ def copied(tree: Place, files: tuple[str, ...], into: Path, *, bytes_max: int) -
 
 def _copy(tree: Place, name: str, target: Path, room: int) -> int:
     """How many bytes the file has."""
-    with os.fdopen(_opened(tree, name), "rb") as source:
+    with os.fdopen(tree.opened(*name.split("/")), "rb") as source:
         found = os.fstat(source.fileno())
         if not stat.S_ISREG(found.st_mode):
             raise OSError("it is no regular file")
@@ -46,16 +44,3 @@ def _copy(tree: Place, name: str, target: Path, room: int) -> int:
         with target.open("xb") as file:
             shutil.copyfileobj(source, file)
     return found.st_size
-
-
-def _opened(tree: Place, name: str) -> int:
-    *folders, last = (*tree.below, *name.split("/"))
-    folder = os.open(tree.base, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        for each in folders:
-            inner = os.open(each, _FLAGS | os.O_DIRECTORY, dir_fd=folder)
-            os.close(folder)
-            folder = inner
-        return os.open(last, _FLAGS | os.O_NONBLOCK, dir_fd=folder)
-    finally:
-        os.close(folder)

@@ -27,7 +27,7 @@ from testigo.evidence.analysers import Command, Task, analyser, read
 from testigo.evidence.reported import Attached, Reading, Trouble
 from testigo.evidence.server import confined
 from testigo.evidence.server.confined import Limits
-from testigo.evidence.server.roots import place_of
+from testigo.evidence.server.roots import Granted
 from testigo.evidence.server.spool import size_of
 from testigo.evidence.server.tree import copied
 from testigo.evidence.transport.manifest import ARTIFACTS_MAX, REASON_BYTES_MAX, Attested, Manifest
@@ -66,7 +66,7 @@ class Order:
     confinement: tuple[str, ...]
     in_memory: bool
     server: int
-    roots: tuple[str, ...]
+    granted: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +164,9 @@ def _carried_out(order: Order, request: Request, folder: Path, began: datetime) 
     limits = Limits(**order.limits)  # type: ignore[arg-type]  # JSON has one kind of number
     work = folder / "work"
     work.mkdir(mode=0o700)
-    tree = place_of(request, tuple(map(Path, order.roots)))  # once more: links may have changed since it was asked
-    task = Task(Path(request.root), request.files, work, request.options)
+    granted = Granted.from_json(order.granted)
+    tree = granted.tree(request)  # once more: links may have changed since it was asked
+    task = Task(Path(request.root), request.files, work, granted.options(request), granted.report(request))
     if not task.root.is_dir():
         raise EvidenceInvalid("the root is no folder that can be read", field="root")
     left: dict[str, str] = {}
@@ -174,7 +175,7 @@ def _carried_out(order: Order, request: Request, folder: Path, began: datetime) 
     if command is not None:
         left = copied(tree, request.files, folder / "tree", bytes_max=limits.output_bytes)
         there = tuple(file for file in request.files if file not in left)
-        task = Task(folder / "tree", there, work, request.options)
+        task = replace(task, root=folder / "tree", files=there)
         command = chosen.command(task)
     if command is not None:
         left_over = limits.output_bytes - size_of(folder / "tree")

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 
 from testigo.errors import EvidenceInvalid
+from testigo.evidence.beneath import Place
 
 __all__ = ["Source"]
 
@@ -32,16 +33,17 @@ _BOM = b"\xef\xbb\xbf"
 class Source:
     """The bytes of a report, as a parser reads them.
 
+    No link is followed at the end of a `path`, nor anywhere below the base of a `Place`.
     `name` is what errors call the file: what the caller gave, else its last part, never a path of
     this machine. Raises EvidenceInvalid for what is no regular file (a symbolic link, a pipe, a
     folder), is larger than `bytes_max` or is not in UTF-8.
     """
 
-    def __init__(self, path: Path, *, name: str | None = None, bytes_max: int = FILE_BYTES_MAX) -> None:
-        self.name = path.name if name is None else name
+    def __init__(self, path: Path | Place, *, name: str | None = None, bytes_max: int = FILE_BYTES_MAX) -> None:
+        place = path if isinstance(path, Place) else Place(path)
+        self.name = (place.below or (place.base.name,))[-1] if name is None else name
         try:
-            # O_NONBLOCK: a pipe in a report's place would otherwise be waited for.
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            descriptor = place.opened()
         except OSError as error:
             raise EvidenceInvalid(f"{self.name} cannot be opened: {error.strerror}", field=self.name) from error
         found = os.fstat(descriptor)

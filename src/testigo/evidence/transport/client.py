@@ -248,8 +248,8 @@ def _refusal(status: int, body: bytes) -> Error:
         said = json.loads(body)
     told = said.get("error") if isinstance(said, dict) else None
     if isinstance(told, dict) and (kind := _KINDS.get(str(told.get("code")))):
-        field, limit = told.get("field"), told.get("limit")
-        return kind(str(told.get("message")), field=field and str(field), limit=limit and str(limit))
+        more = {name: str(told[name]) for name in ("field", "limit", "remedy") if told.get(name)}
+        return kind(str(told.get("message")), **more)
     return Busy(f"The analyser server answered with status {status}, and said nothing that is understood.")
 
 

@@ -24,6 +24,7 @@ OPTION_CHARS_MAX = 4096
 
 _MEMBERS = frozenset({"v", "analyser", "root", "files", "options"})
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+_ANALYSER = re.compile(r"[a-z][a-z0-9_-]{0,63}(?::[a-z0-9._+-]{1,64})?")
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class Request:
             wire.text(name, "options", _refused, pattern=_NAME)
             if not isinstance(said, str) or "\0" in said or len(said) > OPTION_CHARS_MAX:
                 raise Invalid("text is needed", field=f"options.{name}", limit=f"{OPTION_CHARS_MAX} characters")
-        return cls(wire.text(value["analyser"], "analyser", _refused, pattern=_NAME), root, tuple(files), options)
+        return cls(wire.text(value["analyser"], "analyser", _refused, pattern=_ANALYSER), root, tuple(files), options)
 
 
 def _refused(check: str, field: str, why: str) -> Invalid:
