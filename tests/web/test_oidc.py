@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import httpx
@@ -16,16 +18,20 @@ from testigo.access.throttle import begin_try
 from testigo.access.users import disable_user, known
 from testigo.authority.actions import new_id
 from testigo.errors import TooManyRequests
-from testigo.settings import ACCESS, Web
+from testigo.settings import ACCESS, STORE, Web
+from testigo.store.sql import Statement
 from testigo.web.oidc import COOKIE
 from testigo.web.security.cookies import LOGIN_COOKIE
 from testigo.web.security.forgery import csrf_of
+from tests.races import in_line
 from tests.web.conftest import Site, served
 from tests.web.issuer import CLIENT_ID, CLIENT_SECRET, Issuer, issuer
 from tests.web.panel.paper import paper
 from tests.world import World
 
 ANA = "ana@127.0.0.1"
+
+NOBODY_CHANGES = Statement("LOCK TABLE testigo.user IN EXCLUSIVE MODE")
 
 
 @pytest.fixture(name="there")
@@ -71,6 +77,28 @@ def test_a_role_that_changed_there_is_changed_here(here: Site, there: Issuer) ->
     second.get(return_address(second))
     assert second.get("/api/v1/who").json()["role"] == "viewer"
     assert first.get("/api/v1/who").status_code == 401
+
+
+@pytest.mark.parametrize("claims", [{}, {"testigo_role": "viewer"}])
+def test_two_browsers_at_once_are_both_let_in(
+    here: Site, there: Issuer, claims: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the first login of somebody, and at the first with another role: who comes second finds what the first did."""
+    patient = replace(STORE, lock_timeout_seconds=60.0)  # on a slow machine the second comes late
+    monkeypatch.setattr("testigo.store.command.STORE", patient)
+    if claims:
+        before = here.anybody()
+        before.get(return_address(before))
+        there.claims = claims
+    browsers = [here.anybody(), here.anybody()]
+    addresses = [return_address(browser) for browser in browsers]
+    moves = [partial(browser.get, address) for browser, address in zip(browsers, addresses, strict=True)]
+    _, *answers = in_line(here.db, lambda c: NOBODY_CHANGES.rows(c), *moves)
+    assert [answer.status_code for answer in answers] == [303, 303]
+    told = [browser.get("/api/v1/who").json() for browser in browsers]
+    assert [(who["name"], who["role"]) for who in told] == [(ANA, claims.get("testigo_role", "operator"))] * 2
+    changes = here.world.query("SELECT what FROM testigo.audit WHERE result = 'done'")
+    assert [row.what for row in changes].count("users.add") == 1
 
 
 def test_names_that_differ_in_their_case_are_two(here: Site, there: Issuer) -> None:

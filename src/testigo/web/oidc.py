@@ -17,6 +17,7 @@ import logging
 import re
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any
@@ -32,11 +33,12 @@ from testigo.access.logins import log_in
 from testigo.access.names import spelled
 from testigo.access.roles import Right, Role
 from testigo.access.secret import Secret, digest_of
-from testigo.access.users import add_user, known, set_role
+from testigo.access.users import Known, add_user, known, set_role
 from testigo.access.who import Via, Who
 from testigo.errors import Busy, Forbidden, NotFound, StateConflict, Unauthenticated
 from testigo.rules import fields
 from testigo.settings import Web
+from testigo.store.command import savepoint
 from testigo.web.door import AtDoor, order
 from testigo.web.panel.login import place_of
 from testigo.web.routes import Open, Routes
@@ -105,18 +107,22 @@ def _let_in(c: Connection, name: str, role: Role, digest: str, asked: Order, sta
 
     What they came back with, by the digest of its `state`, lets nobody in again, though the issuer should allow it.
     """
-    found = known(c, name)
-    if found is None:
-        try:
-            epoch = act(c, asked, lambda c: add_user(c, name, role, None, action=asked.action)).epoch
-        except StateConflict as error:
-            raise Unauthenticated(f"The user {name} is disabled here.", remedy="Ask an administrator.") from error
-    elif found.role != role:
+    found = known(c, name) or _added(c, name, role, asked)
+    epoch = found.epoch
+    if found.role != role:
         changing = replace(asked, what="users.role")
         epoch = act(c, changing, lambda c: set_role(c, name, role, issuer_says=True, action=changing.action)).epoch
-    else:
-        epoch = found.epoch
     log_in(c, name, digest, epoch=epoch, once=state)  # no try was counted, so none is taken back
+
+
+def _added(c: Connection, name: str, role: Role, asked: Order) -> Known:
+    """The user who was not known, added now: by us, or by another browser of theirs that was quicker."""
+    with suppress(StateConflict), savepoint(c):
+        act(c, asked, lambda c: add_user(c, name, role, None, action=asked.action))
+    found = known(c, name)
+    if found is None:
+        raise Unauthenticated(f"The user {name} is disabled here.", remedy="Ask an administrator.")
+    return found
 
 
 async def _claims(request: Request, code: str, kept: Mapping[str, str]) -> Mapping[str, Any]:
