@@ -96,6 +96,28 @@ def test_variables_of_libpq_that_are_meant_for_another_server_do_not_reach_it(
         until(lambda: db.listener.hears)
 
 
+@pytest.mark.parametrize("variable", ELSEWHERE)
+def test_nor_whoever_is_given_its_url(
+    server: EmbeddedServer, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    """As the tests of a user are by our fixtures, for the App and for an engine of their own."""
+    plain = server.url
+    (tmp_path / "services").write_text(SERVICE)
+    monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services"))
+    monkeypatch.setenv(variable, ELSEWHERE[variable])
+    asked = "SELECT 'ñ', current_setting('transaction_isolation')"
+    with Database(server.url, schema="unswayed") as db:
+        db.migrate()
+        assert tuple(db.run(lambda c: c.execute(text(asked)).one())) == ("ñ", "read committed")
+    engine = create_engine(server.url)
+    with engine.connect() as connection:
+        assert tuple(connection.execute(text(asked)).one()) == ("ñ", "read committed")
+    engine.dispose()
+    monkeypatch.undo()
+    assert server.url == plain
+    assert make_url(plain).query.keys() == {"host", "port"}
+
+
 def test_a_service_that_is_not_defined_is_told_of_at_once(
     server: EmbeddedServer, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

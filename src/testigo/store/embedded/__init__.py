@@ -32,7 +32,7 @@ if sys.platform != "win32":
     from testigo.store.embedded.address import PORT
     from testigo.store.embedded.postmaster import DATABASE
     from testigo.store.embedded.sharing import Seat, join, leave
-    from testigo.store.embedded.unswayed import unswayed
+    from testigo.store.embedded.unswayed import unswayed, written
 
 __all__ = ["EmbeddedServer"]
 
@@ -73,8 +73,11 @@ class EmbeddedServer:
 
     @property
     def url(self) -> str:
-        """The SQLAlchemy URL of the database `testigo`, over a Unix socket that only this account can reach."""
-        return self._url.render_as_string()
+        """The SQLAlchemy URL of the database `testigo`, over a Unix socket that only this account can reach.
+
+        libpq's variables that are set by now lead nobody elsewhere who uses it.
+        """
+        return written(self._url).render_as_string()
 
     @property
     def location(self) -> URL:
