@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import pkgutil
 import re
 import shlex
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from docs.generate.commands import commands
+from testigo.cli import findings, jobs
 from testigo.cli.root import run
 
 COMMANDS = dict(commands())
@@ -79,6 +83,19 @@ def test_every_command_takes_the_common_options(path: str) -> None:
     names = {name for param in COMMANDS[path].params for name in param.opts}
     common = {"--url", "--schema", "--json"}
     assert names & common == ({"--json"} if path in ("testigo init", "testigo version") else common)
+
+
+@pytest.mark.parametrize("noun", [jobs, findings], ids=["jobs", "findings"])
+def test_a_noun_has_every_verb_that_its_modules_make(noun: ModuleType) -> None:
+    """They are loaded by their names, so one that is not named would be there and could not be called."""
+    modules = {each.name: import_module(f"{noun.__name__}.{each.name}") for each in pkgutil.iter_modules(noun.__path__)}
+    made = {
+        command.name: name
+        for name, module in modules.items()
+        if hasattr(module, "group")
+        for command in module.group.registered_commands
+    }
+    assert made == noun.VERBS
 
 
 def test_a_noun_alone_shows_its_commands(capsys: pytest.CaptureFixture[str]) -> None:

@@ -52,13 +52,14 @@ def test_a_command_that_looks_loads_no_other_and_no_library_that_it_does_not_ask
     assert not {f"testigo.cli.{noun}" for noun in NOUNS - {arguments[0]}} & loaded
 
 
-def test_a_look_at_jobs_loads_none_of_the_rules_by_which_they_are_changed(world: World, database_url: str) -> None:
-    """Not what becomes of a job, nor what secrets look like: both are for whoever writes."""
+def test_a_look_at_jobs_loads_nothing_by_which_they_are_changed(world: World, database_url: str) -> None:
+    """No verb of the noun that changes, not what becomes of a job, nor what secrets look like."""
     world.submit()
     command = [sys.executable, "-c", LOADED, "jobs", "list", "--url", database_url]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     loaded = set(ran.stderr.split())
     assert "testigo.authority.read.jobs" in loaded, ran.stderr
+    assert "testigo.cli.jobs.controlling" not in loaded
     assert not {"testigo.rules.decide", "testigo.rules.outcomes", "testigo.rules.discreet"} & loaded
 
 

@@ -78,31 +78,38 @@ def tree() -> typer.Typer:
 
 
 class Root(Noun):
-    """The program itself, which loads of its commands only what is called."""
+    """The program itself, which loads of its commands only the one that is called."""
 
     def __init__(self, **named: Any) -> None:
         super().__init__(**{**named, "commands": {}})
-        self.commands = Commands()  # type: ignore[assignment]  # nobody adds to it
+        self.commands = Commands("testigo.cli", _HOMES)  # type: ignore[assignment]  # nobody adds to it
 
 
 class Commands(Mapping[str, Any]):
-    """The commands by their names, each made when it is first asked for, with the module that has it."""
+    """The commands by their names, each made when it is first asked for, with the module of the package that has it.
 
-    def __init__(self) -> None:
+    A noun whose verbs have modules of their own names these as `VERBS`.
+    """
+
+    def __init__(self, package: str, homes: Mapping[str, str]) -> None:
+        self._package = package
+        self._homes = homes
         self._made: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._made:
-            module = import_module(f"testigo.cli.{_HOMES[name]}")
+            module = import_module(f"{self._package}.{self._homes[name]}")
             home = typer.main.get_group(module.group)
+            if hasattr(module, "VERBS"):
+                home.commands = Commands(module.__name__, module.VERBS)  # type: ignore[assignment]
             self._made[name] = home.commands.get(name, home)
         return self._made[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_HOMES)
+        return iter(self._homes)
 
     def __len__(self) -> int:
-        return len(_HOMES)
+        return len(self._homes)
 
 
 def _show_version(asked: bool) -> None:

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from testigo.cli import call
-from testigo.cli.findings import advising, deciding, deleting, exempting, exporting, looking
 
-__all__ = ["group"]
+__all__ = ["VERBS", "group"]
 
 group = call.group("findings", "Look at findings, decide about them, and export them.")
 
-for verbs in (looking, deciding, exempting, advising, deleting, exporting):
-    group.registered_commands += verbs.group.registered_commands
+VERBS = {
+    "list": "looking",
+    "show": "looking",
+    "history": "looking",
+    "decide": "deciding",
+    "exempt": "exempting",
+    "unexempt": "exempting",
+    "advise": "advising",
+    "delete": "deleting",
+    "export": "exporting",
+}
+"""The module of each, in the order of the help."""

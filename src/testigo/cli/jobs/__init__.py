@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from testigo.cli import call
-from testigo.cli.jobs import controlling, following, looking, pruning, submitting
 
-__all__ = ["group"]
+__all__ = ["VERBS", "group"]
 
 group = call.group("jobs", "Look at jobs, submit and control them.")
 
-for verbs in (looking.group, submitting.group, controlling.group, following.group, pruning.group):
-    group.registered_commands += verbs.registered_commands
+VERBS = {
+    "list": "looking",
+    "show": "looking",
+    "explain": "looking",
+    "submit": "submitting",
+    "cancel": "controlling",
+    "retry": "controlling",
+    "unblock": "controlling",
+    "wait": "following",
+    "log": "following",
+    "prune": "pruning",
+}
+"""The module of each, in the order of the help."""
