@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from testigo.evidence.publication import publish
 from testigo.rules.evidence.coverage import Coverage, Outcome
 from testigo.rules.evidence.severity import Severity
 from tests.cli.conftest import Cli
@@ -41,6 +42,16 @@ def test_an_analysis_is_shown_with_its_coverage_and_its_gate(cli: Cli, world: Wo
     assert "7 of 10" in told
     shown = cli("analyses", "show", "shop", "--json").json
     assert (shown["analysis"]["id"], shown["gate"]["verdict"], len(shown["parts"])) == (run.id, "incomplete", 2)
+
+
+def test_why_something_was_not_looked_at_is_shown_however_narrow_the_terminal_is(cli: Cli, world: World) -> None:
+    """In words, and once where parts of one analyser say the same (spec D-24)."""
+    run = going(world, "ruff", "bandit", "bandit", "bandit")
+    same, other = "not analysed: BUSY: The analyser server at unix:/a does not answer.", "its job was cancelled"
+    missing = {1: same, 2: other, 3: same}
+    world.db.run(publish, run.id, [sealed(found("a"))], missing=missing, owner=run.owner, action=world.action())
+    told = cli("analyses", "show", run.id).out.splitlines()
+    assert told[-3:] == ["", f"bandit, 2 parts: {same}", f"bandit: {other}"]
 
 
 def test_an_analysis_is_cancelled_with_its_jobs(cli: Cli, world: World) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from testigo.evidence.model import AnalysisView, PartView
     from testigo.rules.evidence.severity import Severity
 
-__all__ = ["group", "severities"]
+__all__ = ["becauses", "group", "severities"]
 
 group = call.group("analyses", "Look at analyses, end them, and do them again.")
 
@@ -138,6 +139,16 @@ def severities(counts: Mapping[Severity, int]) -> str:
     return ", ".join(f"{count:,} {severity}" for severity, count in counts.items() if count) or "none"
 
 
+def becauses(parts: Iterable[PartView]) -> list[str]:
+    """Why parts have no result, or one that is not whole, in their order; those of one analyser that say the same once.
+
+    It begins with an empty line, for people, if there is any.
+    """
+    counted = Counter((part.analyser, reason) for part in parts for reason in part.reasons)
+    said = [f"{name}{f', {n:,} parts' if n > 1 else ''}: {reason}" for (name, reason), n in counted.items()]
+    return ["", *said] if said else []
+
+
 def _table(here: Call, found: tuple[AnalysisView, ...]) -> None:
     from testigo.cli.tables import Column, print_table
 
@@ -174,9 +185,10 @@ def _facts(detail: AnalysisDetail) -> None:
         Column("files", lambda part: _files(part), whole=True, right=True),
         Column("findings", lambda part: "" if part.findings is None else f"{part.findings:,}", whole=True, right=True),
         Column("job", lambda part: part.job_id),
-        Column("because", lambda part: "; ".join(part.reasons), wide=True),
     ]
     print_table(columns, detail.parts)
+    for because in becauses(detail.parts):
+        print(because)
 
 
 def _told(detail: AnalysisDetail) -> Iterator[tuple[str, str]]:

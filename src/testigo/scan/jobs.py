@@ -10,15 +10,18 @@ import os
 from dataclasses import dataclass
 
 from testigo.app import App
-from testigo.errors import Busy, Invalid, Missing, StoragePressure
+from testigo.errors import Busy, Error, Invalid, Missing, StoragePressure
 from testigo.evidence.transport import places
 from testigo.evidence.transport.client import WAIT_SECONDS_MAX, AnalyserClient
 from testigo.evidence.transport.manifest import Manifest
 from testigo.evidence.transport.request import Request
+from testigo.rules import fields
+from testigo.rules.discreet import discreet
+from testigo.settings import LIMITS
 from testigo.worker.context import Context
 from testigo.worker.endings import Degraded, Permanent, RetryAfter
 
-__all__ = ["Analysed", "Told", "analyse", "app", "publish"]
+__all__ = ["Analysed", "Told", "analyse", "app", "limitation", "publish"]
 
 ANALYSE_SECONDS = 3600.0
 PUBLISH_SECONDS = 3600.0
@@ -75,7 +78,7 @@ def analyse(
     except (Busy, Invalid, Missing) as error:
         if ctx.failures + 1 < ATTEMPTS and not isinstance(error, Invalid):
             raise
-        return Degraded(None, limitations=[f"not analysed: {error.code}"])
+        return Degraded(None, limitations=[limitation("not analysed", error)])
 
 
 @app.job(
@@ -94,6 +97,16 @@ def publish(ctx: Context, analysis: str) -> Told | Degraded[Told]:
         return published(ctx, analysis)
     except Refused as error:
         raise Permanent(error.code, error.message) from error
+
+
+def limitation(what: str, error: Error) -> str:
+    """What was left undone for an error, as a limitation of a job: its code and its words, without secrets."""
+    said = " ".join(discreet(f"{what}: {error.code}: {error.message}").split())
+    most = LIMITS.name_chars_max
+    try:
+        return fields.name(said if len(said) <= most else f"{said[: most - 1].rstrip()}…", field="limitation")
+    except Invalid:  # it holds what nobody sees
+        return f"{what}: {error.code}"
 
 
 def _sealed(ctx: Context, client: AnalyserClient, request: Request) -> Analysed | None:

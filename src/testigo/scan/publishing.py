@@ -43,7 +43,7 @@ from testigo.evidence.transport.request import Request
 from testigo.rules.identity import canonical, content_digest
 from testigo.rules.states import State
 from testigo.scan.asked import request_of
-from testigo.scan.jobs import ATTEMPTS, Told
+from testigo.scan.jobs import ATTEMPTS, Told, limitation
 from testigo.store.blobs import BlobStore, blobs_directory
 from testigo.store.keys import Keyring
 from testigo.worker.context import Context
@@ -222,7 +222,8 @@ def _acknowledge(ctx: Context, client: AnalyserClient, results: Sequence[Acknowl
         except Error as error:
             if ctx.failures + 1 < ATTEMPTS:
                 raise
-            return cleaned, f"{len(results) - cleaned} results are not acknowledged: {error.code}"
+            left = len(results) - cleaned
+            return cleaned, limitation(f"{left} {'result is' if left == 1 else 'results are'} not acknowledged", error)
         cleaned += 1
     return cleaned, None
 

@@ -11,13 +11,14 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from testigo.errors import CollectionChanged, StateConflict
+from testigo.errors import CollectionChanged, EvidenceInvalid, StateConflict
 from testigo.evidence.analyses import begin_analysis
 from testigo.evidence.exports.collected import Collected
 from testigo.evidence.exports.openvex import STATUSES, openvex
 from testigo.evidence.exports.sarif import FINGERPRINT, sarif
 from testigo.evidence.exports.table import COLUMNS, harmless, table
 from testigo.evidence.model import AnalysisId
+from testigo.evidence.publication import publish
 from testigo.evidence.reported import Unread
 from testigo.evidence.review import decide
 from testigo.evidence.sarif import read
@@ -123,6 +124,23 @@ def test_missing_coverage_is_told(world: World, tmp_path: Path) -> None:
     file.write_text(json.dumps(log(world, run.id)), "utf-8")
     assert list(read(file, roots=("/src",))) == [Unread("a b.py", "no UTF-8", failed=True)]
     assert "big.py" in file.read_text("utf-8")
+
+
+def test_what_left_no_result_is_told_with_the_reason(world: World, tmp_path: Path) -> None:
+    """Part of an analyser's work, or all of it: whoever reads the log knows that it is not all there (spec D-24)."""
+    run = going(world, "ruff", "bandit", "ruff", analysers=("ruff", "bandit", "semgrep"))
+    missing = {1: "not analysed: BUSY: The analyser server at unix:/a does not answer.", 2: "its job was cancelled"}
+    world.db.run(publish, run.id, [sealed(found("a"))], missing=missing, owner=run.owner, action=world.action())
+    told = log(world, run.id)
+    assert {each["tool"]["driver"]["name"]: (len(each["results"]), each["invocations"]) for each in told["runs"]} == {
+        "bandit": (0, [{"executionSuccessful": False, "exitCodeDescription": missing[1]}]),
+        "ruff": (1, [{"executionSuccessful": True}, {"executionSuccessful": False, "exitCodeDescription": missing[2]}]),
+        "semgrep": (0, [{"executionSuccessful": False}]),
+    }
+    file = tmp_path / "export.sarif"
+    file.write_text(json.dumps(told), "utf-8")
+    with pytest.raises(EvidenceInvalid, match=r"not analysed: BUSY"):
+        list(read(file, roots=("/src",)))
 
 
 def test_decisions_suppress_where_they_say_so_and_nowhere_else(world: World) -> None:

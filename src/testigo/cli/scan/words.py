@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from testigo.cli.analyses import becauses
 from testigo.cli.tables import Column, console, print_table
 from testigo.rules.evidence.coverage import together
 from testigo.rules.evidence.gate import Verdict
@@ -76,6 +77,8 @@ def tell(detail: AnalysisDetail, found: Scope, seconds: float) -> None:
     out.print(f"The gate says: {gate.verdict}.", style=_STYLES[gate.verdict])
     for reason in gate.reasons:
         out.print(f"  {reason.text}", markup=False)
+    for because in becauses(detail.parts):
+        out.print(because, markup=False)
     out.print(f"The analysis is {view.id}.", style="dim")
 
 
@@ -107,4 +110,5 @@ def _told(name: str, parts: list[PartView]) -> dict[str, object]:
         "skipped": coverage.skipped_total,
         "failed": coverage.failed_total,
         "findings": sum(part.findings or 0 for part in parts),
+        "because": list(dict.fromkeys(reason for part in parts for reason in part.reasons)),
     }

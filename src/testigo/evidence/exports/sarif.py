@@ -1,7 +1,8 @@
-"""The published findings of an analysis as SARIF 2.1.0: a run for each analyser that left a result.
+"""The published findings of an analysis as SARIF 2.1.0: a run for each analyser that was asked for.
 
 What the source suppresses is suppressed `inSource`; what people decided not to regard, `external` with their
-reason. Files that an analyser failed on are notifications, so that missing coverage is no silence (spec D-21, D-24).
+reason. Files that an analyser failed on are notifications, and a part that left no result is an invocation that was
+not successful, so that missing coverage is no silence (spec D-21, D-24).
 A finding's fingerprint is there as `testigo/v1`.
 """
 
@@ -37,10 +38,9 @@ _SCORES = {
 
 def sarif(collected: Collected) -> Iterator[str]:
     """The text of the log, in pieces; one run per analyser, in the order of their names."""
-    parts: dict[str, list[PartView]] = {}
+    parts: dict[str, list[PartView]] = {name: [] for name in collected.detail.view.analysers}
     for part in collected.detail.parts:
-        if part.outcome is not None:
-            parts.setdefault(part.analyser, []).append(part)
+        parts.setdefault(part.analyser, []).append(part)
     yield f'{{"$schema":{_text(SCHEMA)},"version":"2.1.0","runs":['
     for at, name in enumerate(sorted(parts)):
         yield "," if at else ""
@@ -66,7 +66,7 @@ def _run(collected: Collected, name: str, parts: list[PartView]) -> Iterator[str
         "tool": {"driver": driver},
         "automationDetails": {"id": f"{collected.detail.view.project}/{name}/{collected.detail.view.id}"},
         "originalUriBaseIds": {ROOT: {"description": {"text": "The root of the source that was analysed."}}},
-        "invocations": [_invocation(part) for part in parts],
+        "invocations": [_invocation(part) for part in parts] or [{"executionSuccessful": False}],
         "properties": _about(collected),
     }
     yield "]," + _text(rest)[1:]
@@ -84,8 +84,7 @@ def _about(collected: Collected) -> dict[str, Any]:
 
 def _invocation(part: PartView) -> dict[str, Any]:
     coverage = part.coverage
-    assert part.outcome is not None
-    told: dict[str, Any] = {"executionSuccessful": part.outcome is not Outcome.FAILED}
+    told: dict[str, Any] = {"executionSuccessful": part.outcome not in (None, Outcome.FAILED)}
     if part.reasons:
         told["exitCodeDescription"] = "; ".join(part.reasons)
     if coverage is not None and (coverage.failed or coverage.skipped):
