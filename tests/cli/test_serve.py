@@ -166,7 +166,7 @@ def test_whoever_was_disabled_gets_no_link(server_directory: Path, tmp_path: Pat
     url = f"embedded:{server_directory / 'db'}"
     with Database(url) as db:
         for name in ("local", "ops"):  # the last administrator cannot be disabled
-            db.run(add_user, name, Role.ADMIN, None, action=Action("tester"))
+            db.run(add_user, name, Role.ADMIN, "a hash", action=Action("tester"))
         db.run(disable_user, "local", action=Action("tester"))
         with serving(tmp_path / "log", url) as server:
             assert server.said["login_link"] is None

@@ -2,7 +2,7 @@
 
 Each change of a password or role, and disabling, raises the user's epoch: every login and open stream
 of an older epoch ends at its next look. Who may call these is for `act` to decide. Whoever asks, an
-administrator remains: the last one who may log in is neither disabled nor given another role.
+administrator remains: the last one who can log in by themselves is neither disabled nor given another role.
 """
 
 from __future__ import annotations
@@ -84,14 +84,17 @@ _ADD = Statement(
 )
 
 # All administrators are held, so that of two who take each other's place away one finds the other gone. As in `act`,
-# by their names: nobody waits in a circle.
+# by their names: nobody waits in a circle. Without a password, whom an issuer has let in lately can log in; whoever
+# waits for a link that somebody makes them, as `local` does, cannot by themselves.
 _LOCK = Statement(
     """
-    SELECT u.name, u.role, u.epoch, u.disabled_at IS NOT NULL AS disabled
+    SELECT u.name, u.role, u.epoch, u.disabled_at IS NOT NULL AS disabled,
+           u.password_hash IS NOT NULL
+               OR EXISTS (SELECT FROM testigo.login l WHERE l.name = u.name AND l.via = 'login') AS can_log_in
     FROM testigo.user u
     WHERE u.name = :name OR (:administrators AND u.role = 'admin')
     ORDER BY u.name
-    FOR NO KEY UPDATE
+    FOR NO KEY UPDATE OF u
     """
 )
 
@@ -265,12 +268,13 @@ def _change(
             raise NotFound(f"There is no user {who}.", field="name", remedy="See `testigo user list`.")
         if not differs(row):
             return {"epoch": row.epoch, "changed": False}
-        if ends_administrator and _administers(row) and not any(map(_administers, held.values())):
+        remain = any(_administers(each) and each.can_log_in for each in held.values())
+        if ends_administrator and _administers(row) and not remain:
             raise StateConflict(
-                f"{who} is the last administrator: nobody could manage users any more.",
+                f"{who} is the last administrator who can log in: nobody could manage users any more.",
                 field="name",
-                limit="1 administrator who may log in",
-                remedy="Make somebody else an administrator first: `testigo user role NAME admin`.",
+                limit="1 administrator with a password, or whom an issuer of logins lets in",
+                remedy="Make somebody else an administrator first, who has a password: `testigo user role NAME admin`.",
             )
         (changed,) = statement.rows(c, name=who, **values)
         return {"epoch": changed.epoch, "changed": True}

@@ -187,7 +187,7 @@ def test_the_last_administrator_cannot_disable_themselves(site: Site) -> None:
     asked = paper(admin.get("/horizon/settings/users/disable", params={"name": "admin"}))
     refused = press(admin, asked.form("/users/disable"), reason="on leave")
     assert refused.status_code == 409
-    assert "admin is the last administrator: nobody could manage users any more." in refused.text
+    assert "admin is the last administrator who can log in: nobody could manage users any more." in refused.text
     (row,) = site.world.query("SELECT what, result, code FROM testigo.audit")
     assert (row.what, row.result, row.code) == ("users.disable", "refused", "STATE_CONFLICT")
     assert admin.get("/horizon/settings").status_code == 200
