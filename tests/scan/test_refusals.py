@@ -65,6 +65,6 @@ def test_a_server_that_is_away_to_the_last(world: World, database_url: str, tmp_
         assert await_end(world, it.new.publish.id) == ["succeeded"]
         found = it.detail()
         assert (found.view.state, found.gate.verdict) == (AnalysisState.INCOMPLETE, Verdict.INCOMPLETE)
-        for part in found.parts:
-            (why,) = part.reasons
+        for left in found.parts:
+            (why,) = left.reasons
             assert why.startswith("not analysed: BUSY: The analyser server at "), why
