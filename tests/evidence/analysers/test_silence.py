@@ -97,7 +97,7 @@ def test_a_comment_hides_nothing_and_is_told(tmp_path: Path, reader: Analyser) -
         ("# flake8: noqa", True),
         ("# ruff: noqa: E501 S602", True),
         ("# ruff: noqa: E501", False),
-        ("# ruff: disable[S602]", False),  # whether its range holds the line is not looked at: it counts
+        ("# ruff: disable[S602]", False),  # it is about what comes after it
     ],
 )
 def test_a_comment_about_a_whole_file_hides_nothing(tmp_path: Path, line: str, *, asks: bool) -> None:

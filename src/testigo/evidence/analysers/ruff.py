@@ -10,6 +10,7 @@ from typing import Any
 from testigo.evidence.analysers.comments import IN_SOURCE, asks
 from testigo.evidence.analysers.model import Bounds, Command, Ended, Task
 from testigo.evidence.analysers.programs import ODD, dotted, environment, installed, module, said
+from testigo.evidence.analysers.silences import Silences, silences
 from testigo.evidence.analysers.sources import Sources
 from testigo.evidence.reported import Reading, Unread
 from testigo.evidence.streaming import Source, Walk
@@ -41,11 +42,7 @@ _KEPT = frozenset({"code", "filename", "location", "end_location", "message", "n
 
 
 class Ruff:
-    """Runs ruff of our own environment. Its report is JSON; files that are not UTF-8 it names on its standard error.
-
-    Of the comments that ask it for silence, those about a range of lines (`ruff: disable`) are not read: what lies in
-    one is not suppressed.
-    """
+    """Runs ruff of our own environment. Its report is JSON; files that are not UTF-8 it names on its standard error."""
 
     name = "ruff"
     bounds = Bounds(seconds=300, memory_bytes=4 * 1024**3)
@@ -75,8 +72,9 @@ class Ruff:
         sources = Sources(task.root)
 
         @lru_cache(maxsize=1)  # findings come file by file
-        def about_the_file(path: str) -> tuple[str, ...]:
-            return tuple(line for line in sources.every(path) if _FILE.match(line))
+        def about_the_file(path: str) -> tuple[tuple[str, ...], Silences]:
+            lines = sources.every(path)
+            return tuple(line for line in lines if _FILE.match(line)), silences(lines)
 
         root = str(task.root.resolve())
         with Source(ended.stdout, name="ruff's report") as source:
@@ -89,7 +87,7 @@ class Ruff:
                     if found["code"] in _UNREADABLE:
                         failed.setdefault(path, str(found["message"]))
                     else:
-                        yield _draft(found, path, place, end, sources, about_the_file(path))
+                        yield _draft(found, path, place, end, sources, *about_the_file(path))
                 except ODD as error:
                     raise walk.refused(f"ruff writes this otherwise: {error!r:.100}") from error
             walk.finish()
@@ -109,8 +107,13 @@ def _draft(
     end: dict[str, Any],
     sources: Sources,
     about_the_file: Iterable[str],
+    about_ranges: Silences,
 ) -> Draft:
-    is_asked = asks(_FILE, about_the_file, found["code"]) or _is_asked_of_line(found, sources.every(path))
+    is_asked = (
+        asks(_FILE, about_the_file, found["code"])
+        or _is_asked_of_line(found, sources.every(path))
+        or about_ranges.about(found["code"], place["row"], end["row"])
+    )
     how_bad = _severity(found["code"])
     return Draft(
         analyser=Ruff.name,
