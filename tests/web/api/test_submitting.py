@@ -8,16 +8,20 @@ import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from threading import Barrier
 
 import httpx
+import pytest
 from fastapi import Request
 from pydantic import field_validator
 from starlette.types import Message
 
 from testigo.access.roles import Role
+from testigo.access.tokens import NewToken, create_token
 from testigo.authority.actions import JobId
 from testigo.authority.read import job
+from testigo.authority.submissions import NewJob
 from testigo.web.api import bodies
 from testigo.web.api.shapes import Shape
 from tests.web.api.asking import is_problem, submitted
@@ -79,7 +83,7 @@ def test_a_job_is_accepted_and_ready_at_once(site: Site) -> None:
     shown = program.get(answer.headers["location"])
     assert shown.json()["state"] == "ready"
     assert shown.json()["key"] == "k1"
-    assert shown.json()["client"].startswith("program-")
+    assert shown.json()["client"].startswith("token:program-")
     assert shown.json()["tags"] == ["a", "b"]
     assert shown.headers["etag"] == f'"{shown.json()["revision"]}"'
     assert site.world.events(job_id) == ["job.requested"]
@@ -141,6 +145,23 @@ def test_two_programs_with_one_key_have_a_job_each(site: Site) -> None:
     answers = [site.program(Role.OPERATOR).post("/api/v1/jobs", json={"kind": "work"}, headers=key) for _ in range(2)]
     assert {answer.status_code for answer in answers} == {201}
     assert len({answer.json()["job"] for answer in answers}) == 2
+
+
+@pytest.mark.parametrize("path", ["", "/batch"])
+def test_a_token_a_user_and_an_application_of_one_name_are_three_clients(site: Site, path: str) -> None:
+    """Each has a job of its own under one key."""
+    token = NewToken.new()
+    until, digest = datetime.now(UTC) + timedelta(days=1), token.secret.digest
+    site.db.run(create_token, "operator", Role.OPERATOR, until, digest, id=token.id, action=site.world.action())
+    program = site.client({"Authorization": f"Bearer {token.secret.text}"})
+    site.world.submit(NewJob("work", client="operator", key="order-17"))
+    body = {"kind": "work", "key": "order-17"}
+    for sender in (program, site.as_(Role.OPERATOR)):
+        asked = {"jobs": [body]} if path else body
+        answer = sender.post(f"/api/v1/jobs{path}", json=asked, headers={"Idempotency-Key": "k1"})
+        assert "accepted" in answer.text, answer.text
+    clients = site.world.query("SELECT client FROM testigo.job ORDER BY client")
+    assert [row.client for row in clients] == ["operator", "token:operator", "user:operator"]
 
 
 def test_a_request_without_a_key_is_refused(site: Site) -> None:

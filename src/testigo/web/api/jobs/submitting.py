@@ -70,10 +70,11 @@ async def submit_job(
 ) -> SubmitAnswer:
     """Accept a job. Once this is answered, the work cannot be lost.
 
-    The Idempotency-Key is the key of the submission, unless the body names another, together with whoever sends
-    it as the client. The same request again is answered with the same job; with other content it is a conflict.
+    The Idempotency-Key is the key of the submission, unless the body names another; its client is whoever sends it,
+    as the audit names them (`token:deploy`), unless the body names one. The same request again is answered with the
+    same job; with other content it is a conflict.
     """
-    job = new.to_new_job(client=who.name, key=key)
+    job = new.to_new_job(client=who.actor, key=key)
     asked = order(request, who, Right.SUBMIT, "jobs.submit", [f"key:{key}"], "", action_id=key)
     try:
         done = await _accepted(door, asked, job)
@@ -107,7 +108,7 @@ async def submit_jobs(
     A job whose own key is taken is answered `existing`, or `conflict` where that is other work, and the rest is
     accepted. Bad input refuses them all. The Idempotency-Key is of the whole request.
     """
-    jobs = await asyncio.to_thread(lambda: [each.to_new_job(client=who.name) for each in new.jobs])
+    jobs = await asyncio.to_thread(lambda: [each.to_new_job(client=who.actor) for each in new.jobs])
     asked = order(request, who, Right.SUBMIT, "jobs.submit", [f"key:{key}"], "", action_id=key)
     done = await door.act(asked, partial(_accept, jobs=jobs, action=asked.action))
     answers = tuple(SubmitAnswer(job=row.job_id, how=row.how) for row in done.jobs)
