@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
+import re
+import uuid
+from itertools import product
 from typing import Any
 
 import pytest
@@ -11,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from testigo.rules.evidence import redaction
+from testigo.rules.evidence.encodings import ESCAPE, may_be_escaped
 from testigo.rules.evidence.patterns import longest_word, of_patterns
 from testigo.rules.evidence.redaction import hide_named, is_clean, redact, redact_tree
 
@@ -173,6 +178,73 @@ def test_known_tokens_go_when_they_are_encoded(token: str, encode: Any, text: st
         assert redact(f"a {form} b") == "a [redacted:encoded] b"
 
 
+ESCAPES = [
+    "%{:02x}",
+    "%{:02X}",
+    r"\x{:02x}",
+    r"\u{:04x}",
+    r"\u{{{:x}}}",
+    r"\{:03o}",
+    "&#{:d};",
+    "&#x{:x};",
+    "&#X{:04X};",
+]
+"""How one character of ASCII is written: in an address, in code, in HTML."""
+
+
+@pytest.mark.parametrize("token", TOKENS.values(), ids=TOKENS)
+def test_known_tokens_go_when_their_characters_are_escaped(token: str) -> None:
+    """All, every other one, or those that are no letters and digits; what stands around stays (spec D-14)."""
+    every, marks = range(len(token)), {n for n, character in enumerate(token) if not character.isalnum()}
+    for form, written in product(ESCAPES, (every, every[1::2], marks)):
+        escaped = "".join(form.format(ord(each)) if n in written else each for n, each in enumerate(token))
+        for before, after in (("", ""), ('see "', '" there'), ("/x?key=", "&y=1")):
+            clean = redact(before + escaped + after)
+            assert clean.startswith(f"{before}[redacted:")
+            assert clean.endswith(f"]{after}")
+            assert clean.count("]") == 1
+
+
+@pytest.mark.parametrize("token", TOKENS.values(), ids=TOKENS)
+def test_known_tokens_go_when_they_are_hexadecimal(token: str) -> None:
+    """Whatever digits stand before them; the whole run goes (spec D-14)."""
+    for said, before in product((token, f"password={token}"), ("", "0x", "a", "ab", "0", "key_", "/")):
+        for digits in (said.encode().hex(), said.encode().hex().upper()):
+            assert redact(f"x {before}{digits} y") == "x [redacted:encoded] y"
+
+
+@pytest.mark.parametrize("token", TOKENS.values(), ids=TOKENS)
+def test_known_tokens_go_in_the_middle_of_what_is_encoded(token: str) -> None:
+    """Letters that are none of its own stand before it, or bytes that are no text (spec D-14)."""
+    for before in ("a", "ab", "abc", "/api/v1/", "user_"):
+        encoded = base64.urlsafe_b64encode(token.encode()).decode().rstrip("=")
+        assert redact(f"x {before}{encoded} y") == "x [redacted:encoded] y"
+    for bytes_before in (b"\xff", b"\xff\xfe", b"\xff\xfe\xfd", b"\x00" * 7):
+        encoded = base64.b64encode(bytes_before + f"password='{token}'".encode()).decode()
+        assert redact(f"x {encoded} y") == "x [redacted:encoded] y"
+
+
+@settings(deadline=None)
+@given(st.binary(min_size=10, max_size=64))
+def test_what_chance_makes_is_no_secret_in_hexadecimal(data: bytes) -> None:
+    """A digest, a key's fingerprint, the id of a thing: whoever reviews has to read it (spec D-14)."""
+    if re.search(rb"[\t\n\r\x20-\x7e]{10}", data):  # else it is text
+        return
+    for digits in (data.hex(), data.hex().upper(), data.hex(":")):
+        for text in (digits, f"sha256:{digits}", f"https://example.org/a%20b/{digits}?c=%2Fd"):
+            assert redact(text) == text
+            assert is_clean(text)
+
+
+def test_digests_and_ids_stay() -> None:
+    """In hexadecimal, in base64, and as UUIDs (spec D-14)."""
+    for n, name in product(range(50), ("md5", "sha1", "sha256", "sha512")):
+        digest = hashlib.new(name, bytes(n), usedforsecurity=False)
+        in_base64 = base64.b64encode(digest.digest()).decode()
+        for form in (digest.hexdigest(), in_base64, str(uuid.UUID(bytes=digest.digest()[:16]))):
+            assert redact(f"{name}-{form}, and") == f"{name}-{form}, and"
+
+
 @pytest.mark.parametrize("secret", ["hunter2x", "correct-horse-7", RANDOM])
 @pytest.mark.parametrize("text", ASSIGNED)
 def test_what_is_called_a_password_is_one(text: str, secret: str) -> None:
@@ -224,6 +296,12 @@ def test_private_keys_go_whole_or_cut_off(kind: str, form: str) -> None:
     assert RANDOM[:12] not in clean
     assert clean.count("\n") == text.count("\n")
     assert form != "whole" or clean == "a\n[redacted:private-key]\n\n\n\n\nb"
+
+
+def test_ends_of_keys_go_at_once_however_many() -> None:
+    """What is clean is found to be clean."""
+    ends = "-----END PRIVATE KEY-----\n" * 9
+    assert redact(f"a\n{ends}b") == "[redacted:private-key]" + "\n" * 10 + "b"
 
 
 @pytest.mark.parametrize("text", STAYS)
@@ -284,6 +362,7 @@ PIECES = [
     *TOKENS.values(), "password", " = ", '"', "'", "\n", "\\\n", " ", "hunter2", ":", "=", "(", "[redacted:jwt]",
     "token", RANDOM, "://", "@",
     "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", "é", "x", '" + "', "`", ",",
+    "%3D", "%70assword", r"\x5b", "&#93;", b"password=hunter2".hex(),
 ]  # fmt: skip
 
 
@@ -302,6 +381,7 @@ SHAPES = [
     *PIECES, RANDOM + RANDOM[:28], "\n" + RANDOM[:9],
     "\t", "\r\n", "\v", "\u2028", "\xa0", " \n", "+", "&", ".", "b'", "\\",
     "=" * 3, "-_", "/", base64.b64encode(b"password='hunter2'").decode(),
+    b"password='hunter2'".hex(), "%70assword%3Dhunter2", r"\x70assword", "&#61;", "%", "%3D", "a",
 ]  # fmt: skip
 
 
@@ -311,6 +391,7 @@ def test_what_is_not_looked_for_is_not_there(text: str) -> None:
     """Each short look that spares a long one finds all that the long one would (spec D-14)."""
     longest = longest_word(text)
     assert redaction._has_seams(text) == (redaction._SEAM.search(text) is not None)
+    assert may_be_escaped(text) or ESCAPE.search(text) is None
     assert longest >= redaction._ENCODED_LEAST or redaction._ENCODED.search(text) is None
     assert sorted(of_patterns(text, longest)) == sorted(of_patterns(text, len(text)))
 
@@ -321,6 +402,7 @@ HOSTILE = [
     "a" * 60 + "\n", "password ", "password: a", "secret'''", "token ", "cookie: ", "password(((", "password]]]",
     "password a1B2c3D4e5F6g7H8i9J0\n", "sig=?", "[redacted:", "{", "${", "pass_", "password\\", "'\"", "-", "=", "\t",
     "<password>", "1//0", "5:AA", "PuTTY-User-Key-File-", "cGFzc3dvcmQ9Imh1bnRlcjIi ", "é", "password: x \n = ",
+    "cGFz", "70617373776f72643d68", "7", "%70", "%", "%70assword%3d", r"\x70", "&#112;", r"\160", "xxxxcGFzc3dvcmQ9",
 ]  # fmt: skip
 
 

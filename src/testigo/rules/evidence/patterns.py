@@ -8,11 +8,12 @@ bounded (spec D-14).
 from __future__ import annotations
 
 import re
-from binascii import a2b_base64
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-__all__ = ["PATTERNS", "Pattern", "Span", "decoded", "is_template", "longest_word", "of_patterns"]
+from testigo.rules.evidence.encodings import decoded
+
+__all__ = ["PATTERNS", "Pattern", "Span", "is_template", "longest_word", "of_patterns"]
 
 
 class Span(NamedTuple):
@@ -35,22 +36,9 @@ class Pattern(NamedTuple):
 _TEMPLATE = re.compile(r"[\w.-]*:?(?:\$?\{[^{}]*\}|\{\{[^{}]*\}\}|\$\w+|%s|%\(\w+\)s|<[^<>]*>|\*+|\.{3}|…)")
 
 
-_ALPHABET = str.maketrans("-_", "+/")
-_NO_WHITE = str.maketrans("", "", "\t\n\r")
-
-
 def is_template(text: str) -> bool:
     """Whether a value only says where the secret would be: `${PASSWORD}`, `{password}`, `<password>`, `****`."""
     return _TEMPLATE.fullmatch(text) is not None
-
-
-def decoded(text: str) -> str | None:
-    """What letters of either alphabet of base64 stand for, or None where that is no readable text."""
-    letters = text.rstrip("=").translate(_ALPHABET)
-    if len(letters) % 4 == 1:
-        return None
-    said = a2b_base64(letters + "=" * (-len(letters) % 4)).decode(errors="replace")
-    return said if "\ufffd" not in said and said.translate(_NO_WHITE).isprintable() else None
 
 
 def _is_bearer(token: str) -> bool:
@@ -197,10 +185,10 @@ def of_patterns(text: str, longest: int) -> Iterator[Span]:
 def _of_keys(text: str) -> Iterator[Span]:
     """Private keys: to their end; to the end of the text where that was cut off, and from its beginning likewise."""
     at = 0
-    first_end = _KEY_ENDS.search(text)
     first = _KEY_BEGINS.search(text)
-    if first_end and (first is None or first_end.start() < first.start()):
-        at = first_end.end()
+    for end in _KEY_ENDS.finditer(text, 0, first.start() if first else len(text)):
+        at = end.end()
+    if at:
         yield Span(0, at, "private-key")
     while begin := _KEY_BEGINS.search(text, at):
         end = _KEY_ENDS.search(text, begin.end())

@@ -15,7 +15,8 @@ from itertools import chain
 from typing import Any
 
 from testigo.rules.evidence.assignments import is_secret_name, of_assignments
-from testigo.rules.evidence.patterns import Span, decoded, longest_word, of_patterns
+from testigo.rules.evidence.encodings import ESCAPE, may_be_escaped, said_by, unescaped
+from testigo.rules.evidence.patterns import Span, longest_word, of_patterns
 
 __all__ = ["hide_named", "is_clean", "redact", "redact_tree"]
 
@@ -45,15 +46,13 @@ _MARKER = re.compile(r"\[redacted:[a-z-]{1,40}\]")
 def is_clean(text: str) -> bool:
     """Whether `redact` would leave `text`, and each of its lines alone, as it is."""
     found = next(iter(_found(text)), None)
-    return found is None and (not _has_seams(text) or next(_across_seams(text), None) is None)
+    return found is None and next(_elsewise(text), None) is None
 
 
 def redact(text: str) -> str:
     """`text` without the secrets that are known here, and with as many lines."""
     for _ in range(_ROUNDS):
-        spans = list(_found(text))
-        if _has_seams(text):
-            spans.extend(_across_seams(text))
+        spans = [*_found(text), *_elsewise(text)]
         if not spans or (clean := _replaced(text, spans)) == text:
             break
         text = clean
@@ -92,7 +91,7 @@ def _found(text: str) -> Iterator[Span]:
     if longest < _ENCODED_LEAST:
         return
     for run in _ENCODED.finditer(text):
-        if (said := decoded(run[0])) and any(True for _ in _clear(said, longest_word(said))):
+        if any(True for said in said_by(run[0]) for _ in _clear(said, longest_word(said))):
             yield Span(*run.span(), "encoded")
 
 
@@ -108,22 +107,38 @@ def _has_seams(text: str) -> bool:
     return "\n" in text and _SEEMS_WRAPPED.search(text) is not None and _SEAM.search(text) is not None
 
 
-def _across_seams(text: str) -> Iterator[Span]:
-    """The secrets that show when the pieces of `text` are put together, where they are in it."""
+def _elsewise(text: str) -> Iterator[Span]:
+    """The secrets that show when the pieces of `text` are put together, or its characters that are escaped are read."""
+    if _has_seams(text):
+        yield from _reread(text, ((seam, "") for seam in _SEAM.finditer(text)))
+    if may_be_escaped(text) and ESCAPE.search(text):
+        yield from _reread(text, ((escape, unescaped(escape)) for escape in ESCAPE.finditer(text)))
+
+
+def _reread(text: str, instead: Iterable[tuple[re.Match[str], str]]) -> Iterator[Span]:
+    """The secrets of `text` as it reads with one character, or none, instead of each match, where they are in it."""
     pieces: list[str] = []
-    joins, shifts = [0], [0]
+    begins: list[int] = []  # in what is read
+    places: list[tuple[int, int]] = []  # in the text: where the piece begins; by how much it is longer there
     at = length = 0
-    for seam in _SEAM.finditer(text):
-        pieces.append(text[at : seam.start()])
-        length += seam.start() - at
-        at = seam.end()
-        joins.append(length)
-        shifts.append(at - length)
+    for found, character in instead:
+        for piece, start, end in ((text[at : found.start()], at, found.start()), (character, *found.span())):
+            if piece:
+                pieces.append(piece)
+                begins.append(length)
+                places.append((start, end - start - len(piece)))
+                length += len(piece)
+        at = found.end()
     pieces.append(text[at:])
+    begins.append(length)
+    places.append((at, 0))
     for start, end, kind in _found("".join(pieces)):
-        first = start + shifts[bisect_right(joins, start) - 1]
-        last = end - 1 + shifts[bisect_right(joins, end - 1) - 1]
-        yield Span(first, last + 1, kind)
+        first, last = bisect_right(begins, start) - 1, bisect_right(begins, end - 1) - 1
+        yield Span(
+            places[first][0] + start - begins[first],
+            places[last][0] + end - begins[last] + places[last][1],
+            kind,
+        )
 
 
 def _replaced(text: str, spans: list[Span]) -> str:
