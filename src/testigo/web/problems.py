@@ -22,8 +22,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from testigo.errors import Broken, Busy, Error, Invalid, TooManyRequests, Unauthenticated
 from testigo.rules.text import tidy
+from testigo.web.panel.again import form_page, sent_again
 from testigo.web.panel.pages import here, render
 from testigo.web.panel.refusals import MEANINGS, UNEXPECTED, meaning
+from testigo.web.security.forgery import SAFE
 from testigo.web.security.place import path_of
 
 __all__ = ["HTTP_TOLD", "MEDIA_TYPE", "REMEDIES", "Failures", "Problem", "add_handlers", "answer", "problem_of"]
@@ -153,9 +155,9 @@ async def answer(request: Request, error: Exception) -> Response:
 
 def _page(request: Request, problem: Problem) -> Response:
     """The problem as a page; whoever is not known is asked to log in, and goes on where they wanted to go."""
-    who = getattr(request.state, "who", None)
-    if problem.status == HTTPStatus.UNAUTHORIZED and request.method == "GET":
-        back = here(request)
+    who, form = getattr(request.state, "who", None), form_page(request)
+    back = here(request) if request.method in SAFE else form
+    if problem.status == HTTPStatus.UNAUTHORIZED and back is not None:
         return render(request, "login.html", title="Log in", status=problem.status, back=back, told="", name="")
     return render(
         request,
@@ -165,6 +167,8 @@ def _page(request: Request, problem: Problem) -> Response:
         status=problem.status,
         headers=problem.headers,
         problem=problem,
+        back=back,
+        fields=sent_again(request) if "Retry-After" in problem.headers else [],
     )
 
 

@@ -12,13 +12,14 @@ import hashlib
 import hmac
 
 from fastapi import Request
+from starlette.datastructures import FormData, ImmutableMultiDict
 
 from testigo.access.who import Via, Who
 from testigo.errors import Forbidden
 from testigo.web.security.cookies import login_secret
 from testigo.web.security.place import as_origin, origin_of, settings_of
 
-__all__ = ["CSRF_FIELD", "CSRF_HEADER", "SAFE", "csrf_of", "csrf_token", "refuse_forged"]
+__all__ = ["CSRF_FIELD", "CSRF_HEADER", "SAFE", "csrf_of", "csrf_token", "refuse_forged", "sent_form"]
 
 CSRF_FIELD = "csrf"
 CSRF_HEADER = "x-csrf-token"
@@ -42,11 +43,16 @@ async def refuse_forged(request: Request, who: Who | None) -> None:
     if who is not None:
         given = request.headers.get(CSRF_HEADER)
         if given is None:
-            form = await request.form()
-            field = form.get(CSRF_FIELD)
-            given = field if isinstance(field, str) else ""
+            request.state.sent = await request.form()
+            given = sent_form(request).get(CSRF_FIELD, "")
         if not hmac.compare_digest(given.encode(errors="surrogatepass"), csrf_token(request).encode()):
             raise Forbidden("The form's token is missing, or is not of this login.", field=CSRF_FIELD, remedy=_REMEDY)
+
+
+def sent_form(request: Request) -> ImmutableMultiDict[str, str]:
+    """The fields of the form by which whoever is logged in asks for a change; none where it was not read for that."""
+    sent = getattr(request.state, "sent", FormData())
+    return ImmutableMultiDict([(name, value) for name, value in sent.multi_items() if isinstance(value, str)])
 
 
 def _check_origin(request: Request) -> None:
