@@ -9,6 +9,7 @@ import pytest
 from testigo.authority.actions import new_id
 from testigo.authority.prune import prune_jobs
 from testigo.authority.reprocess import reprocess
+from testigo.authority.sessions import close_session
 from testigo.authority.submissions import NewJob
 from testigo.errors import NotFound
 from testigo.evidence.model import AnalysisId, AnalysisState
@@ -16,7 +17,7 @@ from testigo.rules.outcomes import Fail
 from testigo.rules.states import State
 from testigo.scan.running import followed
 from testigo.scan.standing import Standing, Tally, standing
-from tests.evidence.store.kit import Going, going, sealed
+from tests.evidence.store.kit import KINDS, Going, going, sealed
 from tests.scan.beginning import scanning
 from tests.world import World
 
@@ -30,6 +31,19 @@ def test_one_without_parts_stands_by_its_publication_alone(world: World) -> None
     assert world.db.run(standing, run.id) == Standing({}, State.SUCCEEDED)
     with pytest.raises(NotFound):
         world.db.run(standing, AnalysisId(new_id()))
+
+
+def test_a_queue_that_nobody_serves_is_named(world: World) -> None:
+    """As long as nothing has ended it waits for a worker, and goes on with the next one."""
+    run = going(world)
+    assert world.db.run(standing, run.id).unserved is None
+    world.db.run(close_session, run.worker.id)
+    assert world.db.run(standing, run.id).unserved == "scans"
+    world.worker(queues=("scans",), kinds=("another",))
+    world.worker(queues=("others",), kinds=KINDS)
+    assert world.db.run(standing, run.id).unserved == "scans"
+    world.worker(queues=("scans",), kinds=KINDS)
+    assert world.db.run(standing, run.id).unserved is None
 
 
 def test_whoever_follows_one_whose_publication_is_reprocessed_follows_it_to_its_end(

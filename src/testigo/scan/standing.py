@@ -30,10 +30,14 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Every analyser's parts, in the order of the plan, and the job that publishes; each by its last successor."""
+    """Every analyser's parts, in the order of the plan, and the job that publishes; each by its last successor.
+
+    `unserved` is the queue of that one, as long as no worker serves it that has its kind.
+    """
 
     analysers: Mapping[str, Tally]
     publish: State
+    unserved: str | None = None
 
     @property
     def ended(self) -> bool:
@@ -56,7 +60,7 @@ _STANDING = Statement(
         FROM chain c JOIN testigo.successor s ON s.job_id = c.head
     ),
     last AS (
-        SELECT c.n, c.analyser, c.files, CAST(coalesce(j.state, t.state, 'cancelled') AS text) AS state
+        SELECT c.n, c.analyser, c.files, CAST(coalesce(j.state, t.state, 'cancelled') AS text) AS state, j.queue, j.kind
         FROM chain c
              LEFT JOIN LATERAL (SELECT * FROM testigo.job j WHERE j.id = c.head OFFSET 0) AS j ON true
              LEFT JOIN LATERAL (
@@ -64,8 +68,12 @@ _STANDING = Statement(
              ) AS t ON true
         WHERE NOT EXISTS (SELECT FROM testigo.successor s WHERE s.job_id = c.head)
     )
-    SELECT p.state AS publish, a.*
-    FROM (SELECT state FROM last WHERE n IS NULL) AS p
+    SELECT p.state AS publish, a.*,
+           CASE WHEN NOT EXISTS (SELECT
+                                 FROM testigo.session s JOIN testigo.session_profile f ON f.session_id = s.id
+                                 WHERE s.state = 'open' AND p.queue = ANY (f.queues) AND p.kind = ANY (f.kinds))
+                THEN p.queue END AS unserved
+    FROM (SELECT state, queue, kind FROM last WHERE n IS NULL) AS p
          LEFT JOIN (
              SELECT analyser, count(*) AS parts,
                     count(*) FILTER (WHERE state IN ('leased', 'running', 'cancelling')) AS running,
@@ -93,4 +101,4 @@ def standing(c: Connection, analysis_id: AnalysisId) -> Standing:
         for row in rows
         if row.analyser is not None
     }
-    return Standing(tallies, State(rows[0].publish))
+    return Standing(tallies, State(rows[0].publish), rows[0].unserved)

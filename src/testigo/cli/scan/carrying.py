@@ -66,7 +66,7 @@ def _followed(
 ) -> AnalysisDetail:
     """What became of the analysis; whatever ends the command before that cancels it."""
     try:
-        with watched(quiet=here.json) as shows:
+        with watched(quiet=here.json, served=crew is None) as shows:
             begin()
             return followed(database, analysis_id, shows=shows, check=crew.check if crew else lambda: None)
     except BaseException as error:
