@@ -16,6 +16,7 @@ from testigo.settings import Web
 from tests.browser.chromium import open_chromium
 from tests.browser.visits import Visitor
 from tests.web.conftest import Site, served
+from tests.worker.kit import PATIENCE_SECONDS
 from tests.world import World
 
 if TYPE_CHECKING:
@@ -27,9 +28,13 @@ QUICK = Web(signal_seconds=0.1, ping_seconds=1.0, requests_per_second=1_000.0, r
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A browser for the tests of a module."""
+    """A browser for the tests of a module; what is expected of its pages may take as long as elsewhere."""
+    from playwright.sync_api import expect
+
     with open_chromium() as opened:
+        expect.set_options(timeout=PATIENCE_SECONDS * 1000)
         yield opened
+        expect.set_options(timeout=None)
 
 
 @pytest.fixture
@@ -52,6 +57,7 @@ def visiting(browser: Browser, site: Site, **options: Any) -> Iterator[Visitor]:
     with ExitStack() as stack:
         context = browser.new_context(base_url=site.url, **options)
         stack.callback(context.close)
+        context.set_default_timeout(PATIENCE_SECONDS * 1000)
         somebody = Visitor(site, context)
         yield somebody
         assert not somebody.complaints, somebody.complaints

@@ -22,10 +22,12 @@ def test_findings_are_reviewed_by_the_keyboard_alone(visitor: Visitor) -> None:
     expect(page.locator("tr:has(:focus)")).to_contain_text("src/f1.py")
     page.keyboard.press("5")
     expect(page.locator("h1")).to_have_text("Set 1 finding to “ignore”?")
+    expect(page.get_by_label("Reason")).to_be_focused()
     page.keyboard.type("noise")
     page.keyboard.press("Enter")
     expect(page.locator(".notice h2")).to_have_text("1 finding is set to “ignore”.")
     expect(page.locator("tbody tr")).to_have_count(4)
+    page.wait_for_load_state()  # what heeds the keys is there when the page is
     for key in ("j", "x", "j", "x", "2"):
         page.keyboard.press(key)
     expect(page.locator("h1")).to_have_text("Set 2 findings to “needs review”?")
