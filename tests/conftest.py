@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -23,7 +25,7 @@ from tests.services import (
     postgres15_bindir,
     server_directory,
 )
-from tests.shared_server import run_directory, shared_server_url
+from tests.shared_server import run_directory, shared_folder, shared_server_url
 from tests.world import World
 
 if TYPE_CHECKING:
@@ -51,6 +53,18 @@ def pytest_configure(config: pytest.Config) -> None:
         stack = ExitStack()
         config.stash[RUN] = stack.enter_context(run_directory())
         config.add_cleanup(stack.close)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Two worker processes for each core: half of the time a test waits, for a process, a server or a term."""
+    return 2 * (os.cpu_count() or 1)
+
+
+def pytest_collection_finish() -> None:
+    """Keep what was collected, thousands of tests, out of the way of the garbage collector: it stays anyway."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -82,7 +96,7 @@ def pytest_testnodedown(node: WorkerController) -> None:
 
 @pytest.fixture(scope="session")
 def server_url(pytestconfig: pytest.Config) -> str:
-    """The database `postgres` of a PostgreSQL 18 that the whole run shares (200 connections, no fsync)."""
+    """The database `postgres` of a PostgreSQL 18 that the whole run shares (400 connections, no fsync)."""
     return shared_server_url(pytestconfig.stash[RUN], "postgres18", embedded_bindir())
 
 
@@ -156,8 +170,6 @@ def fixture_server_directory() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def semgrep(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of analysers with semgrep in it. A test that uses it is marked `needs_package_index`."""
-    apart_from_us = tmp_path_factory.mktemp("analysers")
-    install("semgrep", apart_from_us)
-    return apart_from_us
+def semgrep(pytestconfig: pytest.Config) -> Path:
+    """The run's folder of analysers with semgrep in it. A test that uses it is marked `needs_package_index`."""
+    return shared_folder(pytestconfig.stash[RUN], "analysers", lambda apart: install("semgrep", apart))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import pwd
+import random
 import shutil
 import signal
 import socket
@@ -19,7 +20,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ __all__ = [
     "database_url",
     "drop_database",
     "embedded_bindir",
+    "free_port",
     "pgbouncer",
     "pgbouncer_binary",
     "postgres",
@@ -46,6 +48,8 @@ __all__ = [
 ANSWER_SECONDS = 60.0
 STOP_SECONDS = 60.0
 MEMORY_BYTES = 4 * 2**30
+PORTS = (10_000, 30_000)
+"""Below those that Linux and macOS give to whoever asks for any."""
 THROWAWAY: dict[str, str | int] = {
     "max_connections": 200,
     "fsync": "off",
@@ -127,7 +131,7 @@ def postgres(
             cwd=directory,
             **_account(),
         )
-    port = _free_port() if tcp else 5432
+    port = free_port() if tcp else 5432
     settings = {"unix_socket_directories": str(directory), "listen_addresses": "127.0.0.1" if tcp else "", **settings}
     chosen = [f"--{name}={value}" for name, value in {**THROWAWAY, **settings}.items()]
     url = f"postgresql://postgres@127.0.0.1:{port}/postgres" if tcp else _socket_url(directory, port)
@@ -228,6 +232,18 @@ def drop_database(server_url: str, name: str) -> None:
         connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
+def free_port() -> int:
+    """A port of 127.0.0.1 at which nobody listens, and which the system gives to nobody who does not ask for it.
+
+    One that it had just given away itself it would soon give to another: to whoever connects to anything.
+    """
+    chance = random.SystemRandom()  # the seeded one has the same ports for every process of a run
+    while True:
+        with suppress(OSError), socket.create_server(("127.0.0.1", chance.randrange(*PORTS))) as probe:
+            port: int = probe.getsockname()[1]
+            return port
+
+
 @contextmanager
 def _running(
     command: list[Path | str], directory: Path, stop: signal.Signals, environment: Mapping[str, str] = {}
@@ -300,12 +316,6 @@ def _within_reach(bindir: Path, directory: Path) -> Path:
             shutil.copytree(part, copy / part.name, dirs_exist_ok=True)
         return copy / bindir.relative_to(site)
     return bindir
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _socket_url(directory: Path, port: int) -> str:

@@ -1,4 +1,4 @@
-"""One PostgreSQL of each version for a whole test run, shared by all of its worker processes.
+"""What a whole test run has once, shared by all of its worker processes: a PostgreSQL of each version first.
 
 The first test that needs a server starts a *keeper* process for it; the others find its URL in the
 run's directory. The run's own process holds a lock on the file `run` for as long as it lives. Each
@@ -12,15 +12,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.services import postgres, server_directory
 
-__all__ = ["run_directory", "shared_server_url"]
+__all__ = ["run_directory", "shared_folder", "shared_server_url"]
 
 ROOT = Path(__file__).parent.parent
+CONNECTIONS = 400
+"""Of each server; a test takes some fifty of them at the most, and there are as many tests as processes."""
 KEEPERS: list[subprocess.Popen[str]] = []
 """The keepers that this process started; nobody waits for them, they end by themselves."""
 
@@ -57,12 +59,24 @@ def shared_server_url(run: Path, name: str, bindir: Path) -> str:
     return url.read_text()
 
 
+def shared_folder(run: Path, name: str, fill: Callable[[Path], object]) -> Path:
+    """The run's folder `name`, with what `fill` puts into it if nobody did so before."""
+    folder, is_filled = run / name, run / f"{name}.filled"
+    with _locked(run / f"{name}.lock"):
+        if not is_filled.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            fill(folder)
+            is_filled.touch()
+    return folder
+
+
 def keep(run: Path, bindir: Path) -> None:
     """Be a keeper: start a server, print its URL, and stop it when the run is over."""
     with (
         _locked(run / "keepers", fcntl.LOCK_SH),
         server_directory() as directory,
-        postgres(bindir, directory) as server,
+        postgres(bindir, directory, max_connections=CONNECTIONS) as server,
     ):
         print(server.url, flush=True)
         with _locked(run / "run", fcntl.LOCK_SH):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -15,17 +14,10 @@ from psycopg.conninfo import conninfo_to_dict
 
 from tests.worker.kit import await_that
 
-__all__ = ["DJANGO_SHOP", "ROOT", "django_environment", "free_port", "served", "started"]
+__all__ = ["DJANGO_SHOP", "ROOT", "django_environment", "served", "started"]
 
 ROOT = Path(__file__).parents[2]
 DJANGO_SHOP = ROOT / "examples" / "django_shop"
-
-
-def free_port() -> int:
-    """A port of 127.0.0.1 at which nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def django_environment(url: str) -> dict[str, str]:

@@ -7,7 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.contrib.served import DJANGO_SHOP, django_environment, free_port, served, started
+from tests.contrib.served import DJANGO_SHOP, django_environment, served, started
+from tests.services import free_port
 from tests.worker.kit import await_that
 
 MANAGE = str(DJANGO_SHOP / "manage.py")

@@ -18,7 +18,8 @@ from testigo.authority.actions import new_id
 from testigo.authority.read.jobs import jobs
 from testigo.contrib.fastapi import job_of, lifespan, problem
 from testigo.errors import AuthorityUnavailable, KeyConflict, PayloadTooLarge, SchemaMismatch
-from tests.contrib.served import ROOT, free_port, served, started
+from tests.contrib.served import ROOT, served, started
+from tests.services import free_port
 from tests.worker.kit import await_that
 
 PROBLEM = "application/problem+json"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,7 +14,7 @@ from sqlalchemy import make_url
 from testigo.settings import STORE
 from testigo.store.hear import Listener
 from testigo.store.wake import Waker
-from tests.services import pgbouncer
+from tests.services import free_port, pgbouncer
 from tests.store.day import until
 from tests.wire import wire
 
@@ -119,13 +118,6 @@ def test_a_listener_closes_while_it_waits_and_while_nobody_answers(
         for listener in (silent, refused):
             listener.close()
             assert not listener._thread.is_alive()
-
-
-def free_port() -> int:
-    """A port at which nobody answers."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @pytest.mark.needs_pgbouncer
