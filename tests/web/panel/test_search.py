@@ -17,6 +17,7 @@ from testigo.web.panel.search import QUALIFIERS, Query, parse
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 DAY_AGO = NOW - timedelta(hours=24)
+BACKSLASH = "\\"
 ID = "0198f3c2-1111-7222-8333-444455556666"
 
 
@@ -143,6 +144,28 @@ def test_a_query_that_is_fixed_means_the_same_later_and_ends_when_it_was_read(te
     fixed = parse(query.fixed, now=NOW + timedelta(hours=5))
     assert fixed.filter == replace(query.filter, created_before=query.filter.created_before or NOW)
     assert fixed.fixed == query.fixed
+
+
+NAMES = ("queue", "kind", "tag", "client", "error")
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        (" ".join([*(f"state:{state}" for state in State), *(f"{name}:x" for name in NAMES), "worker:x"]), (20, 299)),
+        (" ".join([*(f"{name}:{'x' * 192}" for name in NAMES), "id:0123"]), (6, 1000)),
+        (" ".join([*(f"{name}:{BACKSLASH * 95}" for name in NAMES), "id:0123"]), (6, 1000)),
+    ],
+    ids=["words", "characters", "signs that are written twice"],
+)
+def test_a_search_at_its_limits_can_be_fixed(text: str, size: tuple[int, int]) -> None:
+    """Whatever finds jobs, all that match can be chosen: the times that this adds count towards no limit."""
+    query = read(text)
+    assert (len(query.terms), len(str(query))) == size
+    for end in ("", " after:2026-11-29T00:00", " before:30m", " after:any before:2026-11-30T09:15:00.123456+00:00"):
+        fixed = read(text + end).fixed
+        assert read(fixed).fixed == fixed
+    assert refused(f"{text} attempt>1").field == "q"
 
 
 @pytest.mark.parametrize("name", ["kind", "queue", "tag", "client", "worker", "error", "payload.a"])

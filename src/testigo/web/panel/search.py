@@ -55,6 +55,7 @@ _ID_START = re.compile(r"[0-9a-f]{1,8}(-[0-9a-f]{0,4}){0,3}(-[0-9a-f]{0,12})?")
 _MEMBER = re.compile(r"[^\W\d][\w$@-]*|\d{1,6}")
 _CAUSE = re.compile(r"[0-9a-f]{16}")
 _ANY = "any"
+_TIMES = frozenset({"after", "before"})
 
 
 class Term(NamedTuple):
@@ -109,7 +110,7 @@ class Query:
     @property
     def fixed(self) -> str:
         """This query with its times written out and ended now: whatever is submitted later is not in it."""
-        kept = [term for term in self.terms if term.name not in ("after", "before")]
+        kept = [term for term in self.terms if term.name not in _TIMES]
         ends = {"after": self.filter.created_after, "before": self.filter.created_before or self.now}
         times = [Term(name, ":", at.isoformat(timespec="milliseconds") if at else _ANY) for name, at in ends.items()]
         return " ".join(map(str, [*kept, *times]))
@@ -124,19 +125,25 @@ class Query:
 
 
 def parse(text: str, *, now: datetime) -> Query:
-    """The query that this text is. Raises `Invalid`, naming the qualifier and what it would take."""
-    if len(text) > TEXT_CHARS_MAX:
-        raise Invalid("The search is too long.", field="q", limit=f"{TEXT_CHARS_MAX} characters")
+    """The query that this text is. Raises `Invalid`, naming the qualifier and what it would take.
+
+    Times do not count towards its limits: whatever can be asked for can be fixed, and all that match be chosen.
+    """
+    if len(text) > 2 * TEXT_CHARS_MAX:
+        raise _too_long()
     query = Query(now)
     wanted: dict[str, Any] = {}
     for term in _terms(text):
         if term in query.terms:
             continue
-        if len(query.terms) == TERMS_MAX:
-            raise Invalid("The search has too many words.", field="q", limit=f"{TERMS_MAX} words")
         wanted |= _understood(query, term, wanted)
         query = replace(query, terms=(*query.terms, term))
-    default_window = not {term.name for term in query.terms} & {"id", "after", "before"}
+        counted = [str(term) for term in query.terms if term.name not in _TIMES]
+        if len(counted) > TERMS_MAX:
+            raise Invalid("The search has too many words.", field="q", limit=f"{TERMS_MAX} words")
+        if len(" ".join(counted)) > TEXT_CHARS_MAX:
+            raise _too_long()
+    default_window = not {term.name for term in query.terms} & {"id", *_TIMES}
     if default_window:
         wanted["created_after"] = now - WINDOW
     after, before = wanted.get("created_after"), wanted.get("created_before")
@@ -285,6 +292,10 @@ def _moment(term: Term, now: datetime) -> datetime:
             field=term.name,
             remedy="Write how long ago (15m, 24h, 7d, 2w), a day (2026-11-30) or a time of UTC (2026-11-30T09:15).",
         ) from None
+
+
+def _too_long() -> Invalid:
+    return Invalid("The search is too long.", field="q", limit=f"{TEXT_CHARS_MAX} characters")
 
 
 def _unreadable(rest: str, name: str | None) -> Invalid:
