@@ -44,6 +44,13 @@ def test_an_analysis_is_shown_with_its_coverage_and_its_gate(cli: Cli, world: Wo
     assert (shown["analysis"]["id"], shown["gate"]["verdict"], len(shown["parts"])) == (run.id, "incomplete", 2)
 
 
+def test_what_is_not_in_scope_is_shown(cli: Cli, world: World) -> None:
+    """To whoever did not scan it as well (spec D-24)."""
+    run = going(world, left_out={"link": 2, "repository": 1})
+    assert "left out      2 link, 1 repository" in cli("analyses", "show", run.id).out
+    assert cli("analyses", "show", run.id, "--json").json["analysis"]["left_out"] == {"link": 2, "repository": 1}
+
+
 def test_why_something_was_not_looked_at_is_shown_however_narrow_the_terminal_is(cli: Cli, world: World) -> None:
     """In words, and once where parts of one analyser say the same (spec D-24)."""
     run = going(world, "ruff", "bandit", "bandit", "bandit")

@@ -58,7 +58,8 @@ def test_a_server_for_it_looks_where_the_first_one_did(world: World, tmp_path: P
 def test_the_same_is_asked_of_the_same_files(world: World, tmp_path: Path) -> None:
     """For the same gate and baseline, in a queue of its own; what is published stays (spec D-10)."""
     policy, baseline = Policy.fail_on(Severity.LOW), published(world)
-    run = scanning(world, tmp_path, "ruff", "bandit", policy=policy, baseline=baseline, scope=("shop/",))
+    given = {"policy": policy, "baseline": baseline, "scope": ("shop/",), "left_out": {"link": 3}}
+    run = scanning(world, tmp_path, "ruff", "bandit", **given)
     run.publish(sealed(found("a")), sealed(part=1, analyser="bandit"))
     before = world.query("SELECT * FROM testigo.finding")
     made = again(world, run, queue="elsewhere")
@@ -66,6 +67,7 @@ def test_the_same_is_asked_of_the_same_files(world: World, tmp_path: Path) -> No
     assert [asked(world, part.job_id) for part in new.parts] == [asked(world, part.job_id) for part in old.parts]
     assert {world.job(part.job_id).queue for part in new.parts} == {"elsewhere"}
     assert (new.view.supersedes, new.view.scope, new.view.source) == (run.id, ("shop/",), old.view.source)
+    assert new.view.left_out == old.view.left_out == {"link": 3}
     assert (new.view.baseline, new.gate.policy, new.gate.policy_revision) == (baseline, policy, None)
     assert (new.view.state, new.view.analysers) == (AnalysisState.RUNNING, ("ruff", "bandit"))
     assert (old.view.successor, old.view.state) == (made, AnalysisState.COMPLETE)

@@ -41,6 +41,12 @@ def test_every_file_is_in_one_part_of_each_analyser() -> None:
     assert set(new.publish.parents) == {part.job.id for part in new.parts}
 
 
+def test_what_is_not_in_scope_goes_with_the_analysis() -> None:
+    """Nobody else counts it."""
+    found = Scope(Path("/tree"), {"a.py": 1}, {"binary": 2}, by_git=True)
+    assert plan(found, Wanted("shop", ("ruff",)), apart=Path("/none")).left_out == {"binary": 2}
+
+
 def test_parts_grow_where_there_would_be_too_many() -> None:
     """A job waits for 1,000 others at most."""
     found = _scope(**{f"m{n:05d}": 3 * MIB for n in range(3000)})

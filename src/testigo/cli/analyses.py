@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from testigo.evidence.model import AnalysisView, PartView
     from testigo.rules.evidence.severity import Severity
 
-__all__ = ["becauses", "group", "severities"]
+__all__ = ["becauses", "group", "left_out", "severities"]
 
 group = call.group("analyses", "Look at analyses, end them, and do them again.")
 
@@ -149,6 +149,11 @@ def becauses(parts: Iterable[PartView]) -> list[str]:
     return ["", *said] if said else []
 
 
+def left_out(counts: Mapping[str, int]) -> str:
+    """How many files are not in scope, by why."""
+    return ", ".join(f"{count:,} {why}" for why, count in counts.items())
+
+
 def _table(here: Call, found: tuple[AnalysisView, ...]) -> None:
     from testigo.cli.tables import Column, print_table
 
@@ -197,6 +202,7 @@ def _told(detail: AnalysisDetail) -> Iterator[tuple[str, str]]:
     yield "project", f"{view.project}, number {view.n}"
     yield "source", view.source
     yield "only", ", ".join(view.scope or ())
+    yield "left out", left_out(view.left_out or {})
     yield "state", view.state
     yield "reason", view.reason or ""
     yield "began", f"{moment(view.began_at)} by {view.actor}"

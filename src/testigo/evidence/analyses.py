@@ -70,11 +70,11 @@ class EndedAnalysis:
 
 _BEGIN = Statement(
     """
-    INSERT INTO testigo.analysis (id, project, n, state, source, analysers, scope, policy, baseline_id, supersedes,
-                                  publish_job, actor, action, began_at)
+    INSERT INTO testigo.analysis (id, project, n, state, source, analysers, scope, left_out, policy, baseline_id,
+                                  supersedes, publish_job, actor, action, began_at)
     VALUES (CAST(:id AS uuid), :project, :n, 'running', :source, CAST(:analysers AS text[]), CAST(:scope AS text[]),
-            :policy, CAST(:baseline AS uuid), CAST(:supersedes AS uuid), CAST(:publish_job AS uuid), :actor, :action,
-            now())
+            :left_out, :policy, CAST(:baseline AS uuid), CAST(:supersedes AS uuid), CAST(:publish_job AS uuid), :actor,
+            :action, now())
     ON CONFLICT (id) DO NOTHING
     RETURNING 1
     """
@@ -221,6 +221,7 @@ def begin_within(c: Connection, new: NewAnalysis, action: Action) -> dict[str, o
         source=redact(tidy(new.source)),
         analysers=list(new.analysers),
         scope=None if new.scope is None else list(new.scope),
+        left_out=None if new.left_out is None else json.dumps(dict(new.left_out), ensure_ascii=False),
         supersedes=new.supersedes,
         policy=None if new.policy is None else json.dumps(new.policy.to_json(), separators=(",", ":")),
         baseline=new.baseline or held.baseline_id,
@@ -312,6 +313,11 @@ def _check(new: NewAnalysis) -> None:
         for at, place in enumerate(new.scope):
             if why_not_canonical(place.removesuffix("/")):
                 raise Invalid("it is no canonical path", field=f"scope[{at}]")
+    if new.left_out is not None:
+        fields.sequence(list(new.left_out), field="left_out", most=LIMITS.tags_max)
+        for why, files in new.left_out.items():
+            fields.name(why, field="left_out")
+            fields.whole(files, field=f"left_out.{why}", low=0, high=fields.INTEGER_MAX)
     if new.supersedes is not None:
         fields.must_be_id(new.supersedes, field="supersedes")
     if new.policy is not None:
@@ -334,5 +340,6 @@ def _content(new: NewAnalysis) -> list[object]:
         policy,
         new.baseline,
         scope,
+        None if new.left_out is None else dict(new.left_out),
         new.supersedes,
     ]

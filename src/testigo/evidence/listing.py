@@ -154,6 +154,7 @@ def _view(row: Row[Any]) -> AnalysisView:
         publish_job=JobId(row.job),
         baseline=None if row.baseline is None else AnalysisId(row.baseline),
         scope=None if row.scope is None else tuple(row.scope),
+        left_out=None if row.left_out is None else json.loads(row.left_out),
         supersedes=None if row.old is None else AnalysisId(row.old),
         successor=None if row.successor is None else AnalysisId(row.successor),
         findings=row.findings,

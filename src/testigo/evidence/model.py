@@ -97,8 +97,9 @@ class NewAnalysis:
     `analysers` are all that are asked for, those that no part could be made for among them: they will be missing.
     `publish` is the job that publishes; it waits for the parts' jobs, which its `parents` name. `policy` replaces the
     project's gate for this analysis, and `baseline` its baseline. `source` says in words what is looked at. `scope`
-    names the files, and with a slash at their end the folders, that it looks at; None for all of the source. It
-    `supersedes` another that has ended, if it does that one's work again.
+    names the files, and with a slash at their end the folders, that it looks at; None for all of the source.
+    `left_out` counts what is in none of its parts, by why. It `supersedes` another that has ended, if it does that
+    one's work again.
     """
 
     project: str
@@ -109,6 +110,7 @@ class NewAnalysis:
     policy: Policy | None = None
     baseline: AnalysisId | None = None
     scope: tuple[str, ...] | None = None
+    left_out: Mapping[str, int] | None = None
     supersedes: AnalysisId | None = None
     id: AnalysisId = field(default_factory=lambda: AnalysisId(new_id()))
 
@@ -176,9 +178,10 @@ class AnalysisView:
     """An analysis as a list tells it. `n` counts those of its project from 1 in the order of their beginning.
 
     `revision` is that of its collection of findings. `scope` is the part of the source that it looks at, None for all
-    of it. `supersedes` is the analysis whose work it does again, `successor` the one that does its own again. `counts`
-    are all findings by severity; `counting` of them those that stand open or need a review. `verdict` is what the gate
-    said when it was last evaluated, at `evaluated_at`.
+    of it; `left_out` counts what of that is not in scope, by why, None where nobody said. `supersedes` is the analysis
+    whose work it does again, `successor` the one that does its own again. `counts` are all findings by severity;
+    `counting` of them those that stand open or need a review. `verdict` is what the gate said when it was last
+    evaluated, at `evaluated_at`.
     """
 
     id: AnalysisId
@@ -196,6 +199,7 @@ class AnalysisView:
     publish_job: JobId
     baseline: AnalysisId | None
     scope: tuple[str, ...] | None
+    left_out: Mapping[str, int] | None
     supersedes: AnalysisId | None
     successor: AnalysisId | None
     findings: int

@@ -82,6 +82,7 @@ def _again(c: Connection, analysis_id: AnalysisId, queue: str, made: AnalysisId)
         policy=detail.gate.policy if own else None,
         baseline=view.baseline,
         scope=view.scope,
+        left_out=view.left_out,
         supersedes=view.id,
         id=made,
     )

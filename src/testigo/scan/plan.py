@@ -88,6 +88,7 @@ def plan(found: Scope, wanted: Wanted, *, apart: Path) -> NewAnalysis:
         policy=wanted.policy,
         baseline=wanted.baseline,
         scope=None if found.only is None else (found.only,),
+        left_out=found.left_out,
         id=made,
     )
 

@@ -69,6 +69,8 @@ def test_what_cannot_be_begun_leaves_nothing(world: World) -> None:
         (replace(new, parts=(NewPart("ruff", part.job, files=-1),)), "parts[0].files"),
         (replace(new, publish=lonely), "publish.parents"),
         (replace(new, baseline=AnalysisId("x")), "baseline"),
+        (replace(new, left_out={"": 1}), "left_out"),
+        (replace(new, left_out={"link": -1}), "left_out.link"),
     ):
         with pytest.raises(Invalid) as refusal:
             world.db.run(begin_analysis, wrong, action=world.action())
@@ -82,6 +84,15 @@ def test_what_cannot_be_begun_leaves_nothing(world: World) -> None:
     assert world.query("SELECT 1 FROM testigo.project") == []
     assert world.query("SELECT 1 FROM testigo.analysis") == []
     assert world.query("SELECT count(*) AS n FROM testigo.job")[0].n == 1
+
+
+def test_what_is_not_in_scope_is_kept_with_the_analysis(world: World) -> None:
+    """Whoever reads its evidence later knows what it says nothing of (spec D-24)."""
+    told = [
+        world.db.run(analysis, world.db.run(begin_analysis, asked(left_out=given), action=world.action()).analysis_id)
+        for given in (None, {}, {"link": 2, "repository": 1})
+    ]
+    assert [each.view.left_out for each in told] == [None, {}, {"link": 2, "repository": 1}]
 
 
 def test_a_baseline_is_of_the_same_project(world: World) -> None:

@@ -52,6 +52,17 @@ def test_jobs_evidence_and_gate_are_three_outcomes(site: Site) -> None:
     assert "semgrep no dejó resultado." in paper(spanish).text
 
 
+def test_what_is_not_in_scope_is_told(site: Site) -> None:
+    """By why, in words, and where it was not counted not at all (spec D-24)."""
+    told = going(site.world, left_out={"link": 2, "repository": 1, "another": 3})
+    page = paper(plain_browser(site, Role.VIEWER).get(f"/horizon/analyses/{told.id}"))
+    assert "Not in scope 2 links, 1 repositories within, 3 another" in page.text
+    spanish = site.as_(Role.VIEWER).get(f"/horizon/analyses/{told.id}", headers={"Accept-Language": "es"})
+    assert "2 enlaces" in paper(spanish).text
+    page = paper(plain_browser(site, Role.VIEWER).get(f"/horizon/analyses/{going(site.world).id}"))
+    assert "Not in scope" not in page.text
+
+
 def test_a_running_analysis_is_cancelled_with_a_reason_and_a_published_one_is_not(site: Site) -> None:
     """Cancelling undoes nothing that is published: what was asked for stands beside how it is now (spec D-20)."""
     run = going(site.world)

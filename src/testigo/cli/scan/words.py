@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from testigo.cli.analyses import becauses
+from testigo.cli.analyses import becauses, left_out
 from testigo.cli.tables import Column, console, print_table
 from testigo.rules.evidence.coverage import together
 from testigo.rules.evidence.gate import Verdict
@@ -50,7 +50,7 @@ def tell(detail: AnalysisDetail, found: Scope, seconds: float) -> None:
     """What was looked at, what was found, and what the gate says."""
     view, gate = detail.view, detail.gate
     out = console()
-    left = ", ".join(f"{count:,} {why}" for why, count in found.left_out.items())
+    left = left_out(found.left_out)
     scope = f"{_number(len(found.files), 'file')} in scope"
     scope += f", of {found.root} only {found.only}" if found.only else ""
     scope += f", left out: {left}" if left else ""

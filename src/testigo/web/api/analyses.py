@@ -59,6 +59,8 @@ class AnalysisShape(Shape):
     baseline: str | None
     scope: tuple[str, ...] | None
     """The part of the source that it looks at: files, and folders with a slash at their end; null for all of it."""
+    left_out: dict[str, int] | None
+    """How many files of that are not in scope, by why; null where it is not said."""
     supersedes: str | None
     """The analysis whose work it does again."""
     successor: str | None

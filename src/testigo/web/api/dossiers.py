@@ -78,6 +78,7 @@ ANALYSIS: dict[str, Any] = {
     "publish_job": OTHER_ID,
     "baseline": None,
     "scope": None,
+    "left_out": {"binary": 2, "repository": 1},
     "supersedes": None,
     "successor": None,
     "findings": 3,

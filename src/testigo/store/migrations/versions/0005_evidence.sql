@@ -49,6 +49,7 @@ CREATE TABLE testigo.analysis (
     action             text NOT NULL,
     analysers          text[] NOT NULL,
     scope              text[],
+    left_out           text,
     policy             text,
     baseline_id        uuid,
     supersedes         uuid,
@@ -64,6 +65,8 @@ COMMENT ON COLUMN testigo.analysis.revision IS
     'Raised by whatever changes what its lists and its gate say: pages of another revision are refused.';
 COMMENT ON COLUMN testigo.analysis.scope IS
     'The files, and the folders with a slash at their end, that it looks at; NULL for all of the source. An analysis of a part says nothing of the rest.';
+COMMENT ON COLUMN testigo.analysis.left_out IS
+    'How many files of the source are not in scope, by why, as a JSON object; NULL where whoever began it does not say.';
 COMMENT ON COLUMN testigo.analysis.policy IS
     'The gate that was asked for with this analysis; NULL for the project''s.';
 
