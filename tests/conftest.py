@@ -95,17 +95,23 @@ def pytest_testnodedown(node: WorkerController) -> None:
 
 
 @pytest.fixture(scope="session")
-def server_url(pytestconfig: pytest.Config) -> str:
-    """The database `postgres` of a PostgreSQL 18 that the whole run shares (400 connections, no fsync)."""
-    return shared_server_url(pytestconfig.stash[RUN], "postgres18", embedded_bindir())
+def run_folder(pytestconfig: pytest.Config) -> Path:
+    """The run's directory, one for all its processes."""
+    return pytestconfig.stash[RUN]
 
 
 @pytest.fixture(scope="session")
-def postgres15_url(pytestconfig: pytest.Config) -> str:
+def server_url(run_folder: Path) -> str:
+    """The database `postgres` of a PostgreSQL 18 that the whole run shares (400 connections, no fsync)."""
+    return shared_server_url(run_folder, "postgres18", embedded_bindir())
+
+
+@pytest.fixture(scope="session")
+def postgres15_url(run_folder: Path) -> str:
     """The same of a PostgreSQL 15. A test that uses it is marked `needs_postgres15`."""
     bindir = postgres15_bindir()
     assert bindir is not None, "mark the test needs_postgres15"
-    return shared_server_url(pytestconfig.stash[RUN], "postgres15", bindir)
+    return shared_server_url(run_folder, "postgres15", bindir)
 
 
 @pytest.fixture
@@ -170,6 +176,6 @@ def fixture_server_directory() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def semgrep(pytestconfig: pytest.Config) -> Path:
+def semgrep(run_folder: Path) -> Path:
     """The run's folder of analysers with semgrep in it. A test that uses it is marked `needs_package_index`."""
-    return shared_folder(pytestconfig.stash[RUN], "analysers", lambda apart: install("semgrep", apart))
+    return shared_folder(run_folder, "analysers", lambda apart: install("semgrep", apart))

@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 from uv import find_uv_bin
 
+from tests.shared_server import shared_folder
+
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PYTHON = "Programming Language :: Python :: "
@@ -70,10 +72,18 @@ NEEDS = {
 pytestmark = pytest.mark.needs_package_index
 
 
+@pytest.fixture(scope="session")
+def built(run_folder: Path) -> tuple[Path, Path]:
+    """The wheel and the sdist of this tree, made once for the whole run."""
+    made = shared_folder(run_folder, "dist", lambda directory: uv("build", "--quiet", "--out-dir", directory, ROOT))
+    (wheel,), (sdist,) = made.glob("*.whl"), made.glob("*.tar.gz")
+    return wheel, sdist
+
+
 @pytest.mark.parametrize("python", SUPPORTED)
 def test_every_extra_resolves_on_every_supported_python(python: str) -> None:
     """`testigo[all]` resolves to wheels alone on each Python that the classifiers name."""
-    run(
+    uv(
         "pip",
         "compile",
         "--quiet",
@@ -88,9 +98,9 @@ def test_every_extra_resolves_on_every_supported_python(python: str) -> None:
     )
 
 
-def test_the_wheel_and_the_sdist_are_whole(tmp_path: Path) -> None:
+def test_the_wheel_and_the_sdist_are_whole(built: tuple[Path, Path]) -> None:
     """Every file of the package is in the wheel, which is built from the sdist, and both carry the licence."""
-    wheel, sdist = build(tmp_path)
+    wheel, sdist = built
     sources = {
         file.relative_to(ROOT / "src").as_posix() for file in (ROOT / "src/testigo").rglob("*") if file.is_file()
     }
@@ -103,12 +113,12 @@ def test_the_wheel_and_the_sdist_are_whole(tmp_path: Path) -> None:
     assert {"LICENSE", "README.md", "Makefile", "tests/conftest.py"} <= in_sdist
 
 
-def test_the_wheel_works_with_nothing_but_its_dependencies(tmp_path: Path) -> None:
+def test_the_wheel_works_with_nothing_but_its_dependencies(tmp_path: Path, built: tuple[Path, Path]) -> None:
     """In a clean environment without extras or tools a module lacks at most what an extra brings, and a command that
     needs it says which."""
-    wheel, _ = build(tmp_path)
+    wheel, _ = built
     python = clean_environment(tmp_path, Path(sys.executable))
-    run("pip", "install", "--quiet", "--python", python, wheel)
+    uv("pip", "install", "--quiet", "--python", python, wheel)
     assert lacking(answer(tmp_path, python, "-I", "-c", IMPORT_ALL)) == LACKS
     for command, extra in NEEDS.items():
         ran = ask(tmp_path, python.with_name("testigo"), *command)
@@ -129,38 +139,33 @@ def lacking(told: dict[str, str]) -> dict[str, set[str]]:
 
 @pytest.mark.parametrize("python", [version for version in SUPPORTED if interpreter(version)])
 @pytest.mark.parametrize("kind", ["wheel", "sdist"])
-def test_it_installs_on_every_python_that_is_here(tmp_path: Path, python: str, kind: str) -> None:
+def test_it_installs_on_every_python_that_is_here(
+    tmp_path: Path, built: tuple[Path, Path], python: str, kind: str
+) -> None:
     """By pip, with all extras: there it answers, and its demos lose nothing."""
     found = interpreter(python)
     assert found
-    wheel, sdist = build(tmp_path)
+    wheel, sdist = built
     installed = clean_environment(tmp_path, found)
-    run("pip", "install", "--quiet", "--python", installed, f"{wheel if kind == 'wheel' else sdist}[all]")
+    uv("pip", "install", "--quiet", "--python", installed, f"{wheel if kind == 'wheel' else sdist}[all]")
     testigo = installed.with_name("testigo")
     assert answer(tmp_path, testigo, "version", "--json")["python"].startswith(f"{python}.")
     assert answer(tmp_path, testigo, "demo", "--jobs", "10", "--json")["proof"]["transactions"] == 1
     assert answer(tmp_path, testigo, "demo", "engine", "--jobs", "40", "--json")["succeeded"] == 40
 
 
-def test_it_is_a_tool_of_its_own(tmp_path: Path) -> None:
+def test_it_is_a_tool_of_its_own(tmp_path: Path, built: tuple[Path, Path]) -> None:
     """As pipx and `uv tool` install it: an environment apart, and one program on the path."""
-    wheel, _ = build(tmp_path)
+    wheel, _ = built
     places = {"UV_TOOL_DIR": str(tmp_path / "tools"), "UV_TOOL_BIN_DIR": str(tmp_path / "bin")}
-    run("tool", "install", "--quiet", "--python", sys.executable, f"testigo[all] @ {wheel.as_uri()}", **places)
+    uv("tool", "install", "--quiet", "--python", sys.executable, f"testigo[all] @ {wheel.as_uri()}", **places)
     assert [each.name for each in (tmp_path / "bin").iterdir()] == ["testigo"]
     assert answer(tmp_path, tmp_path / "bin" / "testigo", "demo", "engine", "--jobs", "40", "--json")["lost"] == 0
 
 
-def build(directory: Path) -> tuple[Path, Path]:
-    """The wheel and the sdist of this tree, made in `directory`."""
-    run("build", "--quiet", "--out-dir", directory, ROOT)
-    (wheel,), (sdist,) = directory.glob("*.whl"), directory.glob("*.tar.gz")
-    return wheel, sdist
-
-
 def clean_environment(directory: Path, interpreter: Path) -> Path:
     """The Python of a new environment that has nothing."""
-    run("venv", "--quiet", "--python", interpreter, directory / "clean")
+    uv("venv", "--quiet", "--python", interpreter, directory / "clean")
     return directory / "clean" / "bin" / "python"
 
 
@@ -177,6 +182,6 @@ def ask(directory: Path, program: Path, *arguments: str) -> subprocess.Completed
     return subprocess.run([program, *arguments], cwd=directory, env=clean, check=False, capture_output=True, text=True)
 
 
-def run(*arguments: str | Path, **environment: str) -> None:
+def uv(*arguments: str | Path, **environment: str) -> None:
     """Run uv; what it says goes into the test's output."""
     subprocess.run([find_uv_bin(), *arguments], check=True, cwd=ROOT, env={**os.environ, **environment})
