@@ -22,7 +22,7 @@ from testigo.errors import Error
 from testigo.store.database import Database
 from testigo.store.sql import Statement
 
-__all__ = ["deadlocks", "in_line", "race", "seen_waiting"]
+__all__ = ["DEADLINE_SECONDS", "deadlocks", "in_line", "race", "seen_waiting"]
 
 T = TypeVar("T")
 

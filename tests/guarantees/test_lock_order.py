@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection
 
 from testigo.authority.actions import JobId, new_id
 from testigo.authority.admit import admit
@@ -22,7 +25,7 @@ from testigo.rules.outcomes import Fail, Succeed
 from testigo.store.sql import Statement
 from tests.guarantees.conftest import Rounds
 from tests.guarantees.somebody import Somebody
-from tests.races import deadlocks, in_line, race
+from tests.races import DEADLINE_SECONDS, deadlocks, in_line, race
 from tests.world import Worker, World, settlement
 
 Move = Callable[[], Any]
@@ -168,10 +171,25 @@ def test_a_cancel_that_admits_holds_no_head_while_it_waits_for_a_job(world: Worl
 def test_commands_that_wait_in_a_circle_are_counted_and_sent_again(world: World) -> None:
     """What these tests would see: one command is ended by the server, and takes effect all the same (spec P-01)."""
     one, other = world.submit(NewJob("work", queue="q"), NewJob("work", queue="q"))
+    meeting, is_over = threading.Barrier(2), threading.Event()
 
-    def backwards() -> Any:
-        return world.db.run(lambda c: (lock(c, [other]), lock(c, [one])))
+    def crosswise(first: JobId, second: JobId) -> list[set[JobId]]:
+        tries = itertools.count(1)
 
-    _, answer = in_line(world.db, lambda c: lock(c, [one]), backwards, then=lambda c: lock(c, [other]))
-    assert [set(locked) for locked in answer] == [{other}, {one}]
+        def both(c: Connection) -> list[set[JobId]]:
+            is_again = next(tries) > 1
+            if is_again:  # not before the other has ended, or the two might meet so again
+                assert is_over.wait(DEADLINE_SECONDS)
+            c.exec_driver_sql("SET LOCAL deadlock_timeout = '10ms'")
+            locked = set(lock(c, [first]))
+            if not is_again:
+                meeting.wait(DEADLINE_SECONDS)
+            return [locked, set(lock(c, [second]))]
+
+        answer: list[set[JobId]] = world.db.run(both)
+        is_over.set()
+        return answer
+
+    answers = race(world.db, lambda: crosswise(one, other), lambda: crosswise(other, one))
+    assert answers == [[{one}, {other}], [{other}, {one}]]
     assert deadlocks(world.db) == 1
