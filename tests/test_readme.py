@@ -82,7 +82,7 @@ def _analysis(name: str) -> AnalysisDetail:
 
 
 def _part(analyser: str, files: int, version: str, findings: int) -> PartView:
-    told = {"analyser": analyser, "analyser_version": version, "files": files, "findings": findings}
+    told = {"analyser": analyser, "analyser_version": version, "files": files, "findings": findings, "reasons": ()}
     return PartView(**_nothing(PartView) | told | {"outcome": Outcome.COMPLETE, "coverage": Coverage(files)})
 
 

@@ -34,6 +34,18 @@ def test_a_gate_is_shown_with_what_it_says(cli: Cli, world: World) -> None:
     assert cli("gate", "show", "nothing").status == 13
 
 
+def test_a_gate_tells_whom_its_newest_analysis_did_not_ask(cli: Cli, world: World) -> None:
+    """It passes without them, and whoever asks is not left to believe that all is well (spec D-24)."""
+    run = going(world, "ruff", "bandit")
+    run.publish(sealed(found("a")), sealed(part=1, analyser="bandit"))
+    assert "not asked" not in cli("gate", "show", "shop").out
+    run = going(world)
+    run.publish(sealed())
+    assert "not asked     bandit" in cli("gate", "show", "shop").out
+    assert cli("gate", "show", "shop", "--json").json["not_asked"] == ["bandit"]
+    assert "not asked     bandit" in cli("analyses", "show", "shop").out
+
+
 def test_the_exit_status_tells_what_a_gate_says(cli: Cli, world: World) -> None:
     """Only if that was asked for; a project without an analysis does not pass."""
     assert cli("gate", "set", "empty", "--fail-on", "high").status == 0

@@ -175,7 +175,13 @@ def _table(here: Call, found: tuple[AnalysisView, ...]) -> None:
 
 
 def _answer(detail: AnalysisDetail) -> dict[str, object]:
-    return {"analysis": detail.view, "parts": detail.parts, "summary": detail.summary, "gate": detail.gate}
+    return {
+        "analysis": detail.view,
+        "parts": detail.parts,
+        "summary": detail.summary,
+        "gate": detail.gate,
+        "not_asked": detail.not_asked,
+    }
 
 
 def _facts(detail: AnalysisDetail) -> None:
@@ -218,6 +224,7 @@ def _told(detail: AnalysisDetail) -> Iterator[tuple[str, str]]:
         yield "revision", str(view.revision)
         yield "gate", detail.gate.verdict
         yield "because", "\n".join(reason.text for reason in detail.gate.reasons)
+        yield "not asked", ", ".join(detail.not_asked)
 
 
 def _files(part: PartView) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -45,14 +45,16 @@ def show(
 
     That is what the gate says of its newest published analysis at this moment.
     """
-    from testigo.evidence.gates import gate
+    from testigo.evidence.listing import analysis
     from testigo.evidence.projects import project as read
 
     with here.database() as db:
         view = db.run(read, project)
         if check:
             analysis_of(db, project)
-        said = None if view.latest is None else db.run(gate, view.latest)
+        latest = None if view.latest is None else db.run(analysis, view.latest)
+    said = None if latest is None else latest.gate
+    not_asked = () if latest is None else latest.not_asked
     answer = {
         "project": view.name,
         "policy": view.policy.to_json(),
@@ -60,8 +62,9 @@ def show(
         "baseline": view.baseline,
         "analysis": view.latest,
         "gate": said,
+        "not_asked": not_asked,
     }
-    here.answer(answer, lambda: _facts(view, said))
+    here.answer(answer, lambda: _facts(view, said, not_asked))
     if check and said is not None and said.verdict != "passed":
         raise typer.Exit(STATUSES[said.verdict])
 
@@ -183,13 +186,13 @@ def _read(file: str) -> object:
         raise Misuse(f"The policy cannot be read: {error}.") from error
 
 
-def _facts(view: ProjectView, said: Gate | None) -> None:
+def _facts(view: ProjectView, said: Gate | None, not_asked: Iterable[str]) -> None:
     from testigo.cli.tables import print_facts
 
-    print_facts(_told(view, said))
+    print_facts(_told(view, said, not_asked))
 
 
-def _told(view: ProjectView, said: Gate | None) -> Iterator[tuple[str, str]]:
+def _told(view: ProjectView, said: Gate | None, not_asked: Iterable[str]) -> Iterator[tuple[str, str]]:
     yield "project", view.name
     yield "lets through", _limits(view.policy)
     yield "but only", "what the baseline has not" if view.policy.new_only else ""
@@ -204,6 +207,7 @@ def _told(view: ProjectView, said: Gate | None) -> Iterator[tuple[str, str]]:
         yield "gate", said.verdict
         yield "because", "\n".join(reason.text for reason in said.reasons)
         yield "counted", severities(said.counted)
+        yield "not asked", ", ".join(not_asked)
         yield "judged by", "" if said.policy_revision is not None else "a policy of the analysis's own"
 
 

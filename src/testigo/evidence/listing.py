@@ -27,6 +27,9 @@ __all__ = ["Alike", "AnalysisDetail", "analyses", "analysis"]
 
 _FROM_NEWEST_OF_PROJECT = (str(fields.INTEGER_MAX),)
 
+_BEFORE = 20
+"""Earlier analyses of a project whose analysers are compared: one that was given up is forgotten after so many."""
+
 
 class Alike(NamedTuple):
     """How many findings of an analysis are alike in what its summary tells."""
@@ -41,12 +44,17 @@ class Alike(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AnalysisDetail:
-    """An analysis, its parts, the summary of its findings, and what the gate says of it now."""
+    """An analysis, its parts, the summary of its findings, and what the gate says of it now.
+
+    `not_asked` are analysers that the newest 20 analyses of the whole source before it asked for and this one, if it is
+    of the whole, did not: of what they would find it says nothing, and neither does its gate.
+    """
 
     view: AnalysisView
     parts: tuple[PartView, ...]
     summary: tuple[Alike, ...]
     gate: Gate
+    not_asked: tuple[str, ...] = ()
 
 
 _VIEWS = """
@@ -104,6 +112,23 @@ _SUMMARY = Statement(
     """
 )
 
+_NOT_ASKED = Statement(
+    """
+    SELECT DISTINCT name
+    FROM testigo.analysis a
+         CROSS JOIN LATERAL (
+             SELECT b.analysers
+             FROM testigo.analysis b
+             WHERE b.project = a.project AND b.scanner_persisted AND b.scope IS NULL AND b.n < a.n
+             ORDER BY b.n DESC
+             LIMIT :looks
+         ) AS before
+         CROSS JOIN LATERAL unnest(before.analysers) AS name
+    WHERE a.id = CAST(:id AS uuid) AND a.scope IS NULL AND name <> ALL (a.analysers)
+    ORDER BY name
+    """
+)
+
 _COUNTING = [str(row.decision) for row in DECISIONS if row.counts]
 
 
@@ -114,8 +139,9 @@ def analysis(c: Connection, analysis_id: AnalysisId) -> AnalysisDetail:
     if row is None:
         raise NotFound(f"There is no analysis {analysis_id}.", field="analysis")
     parts = tuple(_part(each) for each in _PARTS.rows(c, id=analysis_id))
-    summary = _SUMMARY.rows(c, id=analysis_id, limit=LIMITS.page_max)
-    return AnalysisDetail(_view(row), parts, tuple(_alike(each) for each in summary), gate(c, analysis_id))
+    summary = tuple(_alike(each) for each in _SUMMARY.rows(c, id=analysis_id, limit=LIMITS.page_max))
+    not_asked = tuple(each.name for each in _NOT_ASKED.rows(c, id=analysis_id, looks=_BEFORE))
+    return AnalysisDetail(_view(row), parts, summary, gate(c, analysis_id), not_asked)
 
 
 @single_statement

@@ -63,6 +63,15 @@ def test_what_is_not_in_scope_is_told(site: Site) -> None:
     assert "Not in scope" not in page.text
 
 
+def test_analysers_that_were_not_asked_this_time_are_named(site: Site) -> None:
+    """What they would find is said by nobody (spec D-24)."""
+    dossier(site, found("a"))
+    run = going(site.world, "bandit")
+    run.publish(sealed(analyser="bandit"))
+    page = paper(plain_browser(site, Role.VIEWER).get(f"/horizon/analyses/{run.id}"))
+    assert "nothing is said of what they would find: ruff" in page.text
+
+
 def test_a_running_analysis_is_cancelled_with_a_reason_and_a_published_one_is_not(site: Site) -> None:
     """Cancelling undoes nothing that is published: what was asked for stands beside how it is now (spec D-20)."""
     run = going(site.world)

@@ -42,6 +42,7 @@ def answer(detail: AnalysisDetail, found: Scope, seconds: float) -> dict[str, ob
         "counts": {str(severity): view.counts.get(severity, 0) for severity in SEVERITIES},
         "verdict": str(gate.verdict) if view.persisted else None,
         "reasons": [reason._asdict() for reason in gate.reasons] if view.persisted else [],
+        "not_asked": detail.not_asked,
         "analysers": [_told(name, parts) for name, parts in _by_analyser(detail).items()],
     }
 
@@ -79,6 +80,9 @@ def tell(detail: AnalysisDetail, found: Scope, seconds: float) -> None:
         out.print(f"  {reason.text}", markup=False)
     for because in becauses(detail.parts):
         out.print(because, markup=False)
+    if detail.not_asked:
+        others = ", ".join(detail.not_asked)
+        out.print(f"Analyses before this one asked {others} as well: of what they would find it says nothing.")
     out.print(f"The analysis is {view.id}.", style="dim")
 
 

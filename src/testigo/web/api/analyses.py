@@ -155,6 +155,8 @@ class AnalysisDetailShape(Shape):
     parts: tuple[PartShape, ...]
     summary: tuple[AlikeShape, ...]
     gate: GateShape
+    not_asked: tuple[str, ...]
+    """Analysers that analyses of the whole before it asked for, and this one did not: it says nothing of theirs."""
 
 
 class AnalysesQuery(PageQuery):
@@ -222,6 +224,7 @@ async def get_analysis(analysis_id: AnalysisPath, door: AtDoor) -> AnalysisDetai
         parts=tuple(map(_part, found.parts)),
         summary=tuple(map(AlikeShape.model_validate, found.summary)),
         gate=GateShape.model_validate(found.gate),
+        not_asked=found.not_asked,
     )
 
 

@@ -146,6 +146,7 @@ ANALYSIS_DETAIL: dict[str, Any] = {
         "kept": "failed",
         "evaluated_at": LATER,
     },
+    "not_asked": [],
 }
 
 ADVICE: dict[str, Any] = {"advisor": "triage-model", "suggests": "false_positive", "because": "it is a placeholder"}
