@@ -19,9 +19,9 @@ from testigo.evidence.following import open_jobs
 from testigo.evidence.model import AnalysisId, AnalysisState, NewAnalysis
 from testigo.evidence.projects import begun, hold
 from testigo.rules import fields
+from testigo.rules.discreet import discreet
 from testigo.rules.evidence.gate import Policy
 from testigo.rules.evidence.paths import why_not_canonical
-from testigo.rules.evidence.redaction import redact
 from testigo.rules.text import tidy
 from testigo.settings import LIMITS
 from testigo.store.sql import Statement
@@ -182,7 +182,7 @@ def _finish(
     c: Connection, analysis_id: AnalysisId, state: AnalysisState, reason: str, action: Action, *, stops: bool
 ) -> EndedAnalysis:
     fields.must_be_id(analysis_id, field="analysis")
-    said = redact(tidy(reason).strip())
+    said = discreet(reason).strip()
     if not said:
         raise Invalid("Say why: whoever looks for its findings will want to know.", field="reason")
     digest = digest_of(action, "evidence.finish", [analysis_id, state, said, stops])
@@ -218,7 +218,7 @@ def begin_within(c: Connection, new: NewAnalysis, action: Action) -> dict[str, o
         id=new.id,
         project=new.project,
         n=n,
-        source=redact(tidy(new.source)),
+        source=discreet(new.source),
         analysers=list(new.analysers),
         scope=None if new.scope is None else list(new.scope),
         left_out=None if new.left_out is None else json.dumps(dict(new.left_out), ensure_ascii=False),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -18,12 +18,11 @@ from testigo.evidence.collection import lock_latest, renew
 from testigo.evidence.model import Exempted, Identity
 from testigo.evidence.projects import hold
 from testigo.rules import fields
+from testigo.rules.discreet import discreet
 from testigo.rules.evidence.exemption import Exemption, ExemptionEnd, grant, revoke, state
 from testigo.rules.evidence.finding import FINGERPRINT
 from testigo.rules.evidence.gate import Verdict
 from testigo.rules.evidence.occurrence import MOVES
-from testigo.rules.evidence.redaction import redact
-from testigo.rules.text import tidy
 from testigo.store.command import single_statement
 from testigo.store.sql import Statement
 
@@ -122,8 +121,7 @@ def exempt(
     content = [reason, expected_revision, expires_at]
 
     def change(before: Exemption | None, now: datetime) -> Exemption:
-        made = grant(before, expected_revision, reason=reason, reviewer=action.actor, now=now, expires_at=expires_at)
-        return replace(made, reason=redact(made.reason))
+        return grant(before, expected_revision, reason=reason, reviewer=action.actor, now=now, expires_at=expires_at)
 
     return _changed(c, project, identity, "granted", content, change, "", action)
 
@@ -136,7 +134,7 @@ def end_exemption(
     Raises `NotFound` for a project or fingerprint without one, `RevisionMismatch`, and `StateConflict` for one that is
     not in force.
     """
-    said = redact(tidy(reason).strip())
+    said = discreet(reason).strip()
 
     def change(before: Exemption | None, now: datetime) -> Exemption:
         if before is None:

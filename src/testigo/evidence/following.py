@@ -12,9 +12,8 @@ from testigo.authority.edges import successors
 from testigo.errors import NotFound, WrongPublisher
 from testigo.evidence.model import AnalysisId
 from testigo.rules import fields
-from testigo.rules.evidence.redaction import redact
+from testigo.rules.discreet import discreet
 from testigo.rules.states import State
-from testigo.rules.text import tidy
 from testigo.store.command import single_statement
 from testigo.store.sql import Statement
 
@@ -115,7 +114,7 @@ def _why(row: Row[Any]) -> str:
     if State(row.state) in (State.SUCCEEDED, State.SUCCEEDED_DEGRADED):
         if row.output not in _NOTHING:
             return ""
-        return redact(tidy("; ".join(row.limitations or ()))) or "its job left no result"
+        return discreet("; ".join(row.limitations or ())) or "its job left no result"
     return ended_so(row)
 
 
@@ -123,4 +122,4 @@ def ended_so(row: Row[Any]) -> str:
     """How a job ended, by its `state`, its `reason` and its `error`, without secrets."""
     error = {} if row.error is None else json.loads(row.error)
     told = ": ".join(str(error[name]) for name in ("code", "message") if error.get(name)) or row.reason
-    return redact(tidy(f"its job is {row.state}" + (f" ({told})" if told else "")))
+    return discreet(f"its job is {row.state}" + (f" ({told})" if told else ""))

@@ -21,6 +21,7 @@ from testigo.evidence.collection import check_revision, lock, renew
 from testigo.evidence.following import open_jobs
 from testigo.evidence.model import AnalysisId, FindingId
 from testigo.rules import fields
+from testigo.rules.discreet import discreet
 from testigo.rules.evidence import review as rules
 from testigo.rules.evidence.gate import Verdict
 from testigo.rules.evidence.redaction import redact
@@ -239,7 +240,7 @@ def advise(c: Connection, finding_id: FindingId, advice: Advice | None, *, actio
             id=finding_id,
             advisor=None if advice is None else advice.advisor,
             advice=None if advice is None else str(advice.suggests),
-            because=None if advice is None else redact(tidy(advice.because)),
+            because=None if advice is None else discreet(advice.because),
         )
         if not advised:
             raise _unknown(finding_id)

@@ -58,7 +58,7 @@ class Port(Protocol):
     def progress(self, done: float, total: float | None, note: str) -> None:
         """Tell how far the run is; only the last word counts."""
 
-    def log(self, level: str, text: str) -> None:
+    def log(self, level: str, text: object) -> None:
         """Keep a line of the run's log."""
 
 
@@ -187,7 +187,7 @@ class RunContext:
     def _log(self, text: object, level: str) -> None:
         if level not in LEVELS:
             raise Invalid(f"{tidy(level, bytes_max=40)!r} is no level.", field="level", limit=", ".join(LEVELS))
-        self._port.log(level, tidy(text))
+        self._port.log(level, text)
 
     def _submit(self, handler: Submits[P, J], args: Any, kwargs: Any) -> J:
         child = handler.new_job(*args, **kwargs)

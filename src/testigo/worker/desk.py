@@ -19,6 +19,7 @@ from testigo.authority.start import Held
 from testigo.authority.submit import submit_many
 from testigo.errors import Error, Invalid, LeaseLost, SessionReplaced
 from testigo.rules import fields
+from testigo.rules.discreet import discreet
 from testigo.rules.documents import parse
 from testigo.rules.text import tidy
 from testigo.settings import LIMITS
@@ -92,7 +93,7 @@ def answer_call(asker: Asker, run: Run, what: str, arguments: object) -> tuple[o
     except Error as error:
         return None, error_to_wire(error)
     except Exception as error:  # whatever a handler sent, its keeper goes on
-        return None, [Error.code, tidy(error, bytes_max=LIMITS.name_chars_max), None, Error.remedy]
+        return None, [Error.code, discreet(error, bytes_max=LIMITS.name_chars_max), None, Error.remedy]
 
 
 def _save(asker: Asker, run: Run, number: Any, checkpoint: Any) -> dict[str, object]:

@@ -64,7 +64,7 @@ class DirectPort:
         told = Progress(self.held, next(self._told), datetime.now(UTC), done, total, note)
         self._db.run(report, self.term.session.id, [told])
 
-    def log(self, level: str, text: str) -> None:
+    def log(self, level: str, text: object) -> None:
         """Keep a line of the run's log."""
         kept = discreet(text, bytes_max=WORKER.log_line_bytes_max)
         line = LogLine(self.held, next(self._told), datetime.now(UTC), level, kept)

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from testigo.errors import Error, Invalid
-from testigo.rules.discreet import discreet
+from testigo.rules.discreet import discreet, discreet_end
 from testigo.rules.documents import Document
 from testigo.rules.outcomes import Block, Degrade, Fail, Outcome, Release, Succeed, Yield
 from testigo.rules.text import tidy
@@ -151,10 +151,6 @@ def detail_of(error: BaseException) -> str:
     try:
         frames = error.__traceback__ and error.__traceback__.tb_next
         text = "".join(traceback.format_exception(type(error), error, frames, limit=-_FRAMES_TOLD))
-        if len(text) > LIMITS.text_bytes_max:
-            # From the beginning of a line on, if there is one: half a secret could not be told any more.
-            text = text[-LIMITS.text_bytes_max :]
-            text = text.partition("\n")[2] or text
-        return discreet(text)
+        return discreet_end(text)
     except BaseException as second:  # whatever a foreign __str__ or __getattr__ raises, the failure is recorded
         return f"No traceback can be written: {_name(second)}."

@@ -108,7 +108,7 @@ class RunPort:
         if not self.has_ended:
             self._line.note([self.ticket, "progress", done, total, note])
 
-    def log(self, level: str, text: str) -> None:
+    def log(self, level: str, text: object) -> None:
         """Keep a line, as long as the run's share of lines and bytes lasts; count those beyond it."""
         if self.has_ended:
             return

@@ -16,8 +16,8 @@ from pydantic_core import CoreConfig, PydanticSerializationError, SchemaSerializ
 
 from testigo.errors import Invalid, PayloadInvalid
 from testigo.rules import documents
+from testigo.rules.discreet import discreet
 from testigo.rules.documents import Document
-from testigo.rules.text import tidy
 
 __all__ = ["NULL", "Shape", "read", "write"]
 
@@ -37,7 +37,7 @@ class Shape:
             self._adapter: TypeAdapter[Any] = TypeAdapter(annotation, config=config)
         except PydanticUserError as error:
             raise Invalid(
-                f"The type cannot be read from JSON: {tidy(error.message.splitlines()[0], bytes_max=400)}",
+                f"The type cannot be read from JSON: {discreet(error.message.splitlines()[0], bytes_max=400)}",
                 field=field,
                 remedy="Annotate it with a type that pydantic knows, such as a dataclass, a BaseModel or a TypedDict.",
             ) from None
@@ -90,15 +90,15 @@ def _refused(error: ValidationError, field: str) -> PayloadInvalid:
     told = "; ".join(f"{field}{_path(each['loc'])}: {each['msg']}" for each in faults[:_ERRORS_TOLD])
     more = f"; and {len(faults) - _ERRORS_TOLD} more" if len(faults) > _ERRORS_TOLD else ""
     return PayloadInvalid(
-        tidy(told + more, bytes_max=2_000),
-        field=tidy(field + _path(faults[0]["loc"]), bytes_max=400),
+        discreet(told + more, bytes_max=2_000),
+        field=discreet(field + _path(faults[0]["loc"]), bytes_max=400),
         remedy="Give each value the type of its annotation, and the handler no argument that it has not.",
     )
 
 
 def _unwritten(error: Exception, field: str) -> PayloadInvalid:
     return PayloadInvalid(
-        f"the value cannot be written as JSON: {tidy(error, bytes_max=400)}",
+        f"the value cannot be written as JSON: {discreet(error, bytes_max=400)}",
         field=field,
         remedy="Use types that pydantic can write; store bytes as a blob.",
     )

@@ -33,9 +33,9 @@ from testigo.evidence.server.tree import copied
 from testigo.evidence.transport.manifest import ARTIFACTS_MAX, REASON_BYTES_MAX, Attested, Manifest
 from testigo.evidence.transport.pages import Laid, Slice, lay_out
 from testigo.evidence.transport.request import Request
+from testigo.rules.discreet import discreet
 from testigo.rules.evidence.coverage import Coverage, Outcome
 from testigo.rules.evidence.finding import Finding
-from testigo.rules.evidence.redaction import redact
 from testigo.rules.evidence.sealing import Draft, sealed
 from testigo.rules.evidence.severity import SEVERITIES
 from testigo.rules.identity import canonical, content_digest
@@ -289,7 +289,7 @@ def _provenance(order: Order, task: Task, command: Command | None) -> dict[str, 
     }
     if command is not None:
         said = " ".join(part for part in command.args if not part.startswith("./"))
-        told["command"] = tidy(redact(_FOLDERS.sub("", said)), bytes_max=COMMAND_BYTES_MAX)
+        told["command"] = discreet(_FOLDERS.sub("", said), bytes_max=COMMAND_BYTES_MAX)
         told["network"] = "none" if order.confinement else "open"
     return {name: _fit(text) for name, text in told.items()}
 
@@ -299,7 +299,7 @@ def _uncovered(coverage: Coverage) -> str:
 
 
 def _fit(text: str) -> str:
-    return tidy(redact(tidy(text)), bytes_max=REASON_BYTES_MAX) or "unknown"
+    return discreet(text, bytes_max=REASON_BYTES_MAX) or "unknown"
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from testigo.errors import EvidenceInvalid
+from testigo.rules.discreet import discreet
 from testigo.rules.evidence.paths import why_not_canonical
 from testigo.rules.evidence.redaction import redact
 from testigo.rules.text import tidy
@@ -128,7 +129,7 @@ def _first(files: Iterable[Uncovered]) -> tuple[Uncovered, ...]:
 
 
 def _reason(why: str) -> str:
-    return tidy(redact(" ".join(tidy(why).split())), bytes_max=_REASON_BYTES) or "no reason given"
+    return discreet(" ".join(why.split()), bytes_max=_REASON_BYTES) or "no reason given"
 
 
 def _read(value: object, at: str) -> tuple[Uncovered, ...]:

@@ -13,8 +13,8 @@ from enum import StrEnum
 
 from testigo.errors import Invalid, RevisionMismatch, StateConflict
 from testigo.rules import fields
-from testigo.rules.text import tidy
-from testigo.settings import EVIDENCE, LIMITS
+from testigo.rules.discreet import discreet
+from testigo.settings import EVIDENCE
 
 __all__ = ["Exemption", "ExemptionEnd", "ExemptionState", "grant", "lapse", "revoke", "state"]
 
@@ -123,7 +123,7 @@ def _expect(before: Exemption | None, expected_revision: int) -> int:
 
 
 def _reason(reason: object) -> str:
-    said = tidy(reason.strip(), bytes_max=LIMITS.text_bytes_max) if isinstance(reason, str) else ""
+    said = discreet(reason).strip() if isinstance(reason, str) else ""
     if not said:
         raise Invalid("an exemption needs a reason", field="reason", limit="at least 1 character")
     return said

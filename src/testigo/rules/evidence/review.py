@@ -12,8 +12,7 @@ from enum import StrEnum
 
 from testigo.errors import Invalid, RevisionMismatch
 from testigo.rules import fields
-from testigo.rules.text import tidy
-from testigo.settings import LIMITS
+from testigo.rules.discreet import discreet
 
 __all__ = ["DECISIONS", "NEW", "Advice", "Decision", "Meaning", "Review", "advise", "decide", "meaning"]
 
@@ -103,7 +102,7 @@ def decide(review: Review, expected_revision: int, decision: Decision, reason: s
     decision = fields.member(decision, Decision, field="decision")
     if not isinstance(reason, str):
         raise Invalid("text is needed", field="reason")
-    said = tidy(reason.strip(), bytes_max=LIMITS.text_bytes_max)
+    said = discreet(reason).strip()
     if meaning(decision).needs_reason and not said:
         raise Invalid(f"to set a finding to {decision} needs a reason", field="reason", limit="at least 1 character")
     if review.revision != expected:

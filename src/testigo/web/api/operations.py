@@ -28,8 +28,8 @@ from testigo.operations import (
     preview,
     stop,
 )
+from testigo.rules.discreet import discreet
 from testigo.rules.states import State
-from testigo.rules.text import tidy
 from testigo.settings import LIMITS
 from testigo.web.api import examples
 from testigo.web.api.bodies import body, body_if_any
@@ -202,7 +202,7 @@ async def begin_operation(
     right = RIGHT_OF[asked.verb]
     await must(request, who, right)
     selection = _selection(asked.selection, who)
-    reason = tidy(asked.reason)
+    reason = discreet(asked.reason)
     made = order(request, who, right, f"operations.{asked.verb}", [f"key:{key}"], reason, action_id=key)
     done = await door.act(made, lambda c: begin(c, asked.verb, selection, reason=reason, action=made.action))
     answer.headers["Location"] = url(request, f"/api/v1/operations/{done.id}")
@@ -284,7 +284,7 @@ async def cancel_operation(
     right = RIGHT_OF[(await door.read(operation, wanted)).verb]
     await must(request, who, right)
     what = (right, "operations.stop", [f"operation:{operation_id}"])
-    asked = order(request, who, *what, tidy(why.reason).strip() or "stopped", action_id=key)
+    asked = order(request, who, *what, discreet(why.reason).strip() or "stopped", action_id=key)
     done = await door.act(asked, lambda c: stop(c, wanted, action=asked.action))
     return Stopping(operation=done.operation_id, stopped=done.stopped)
 

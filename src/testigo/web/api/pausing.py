@@ -11,7 +11,7 @@ from testigo.access.roles import Right
 from testigo.access.who import Who
 from testigo.authority.pause import Scope, pause, resume
 from testigo.rules import fields
-from testigo.rules.text import tidy
+from testigo.rules.discreet import discreet
 from testigo.settings import LIMITS
 from testigo.web.api.shapes import Moment, Shape
 from testigo.web.door import Door, order
@@ -56,7 +56,9 @@ async def switch(
 ) -> Switched:
     """Pause or resume a queue or kind; `key` names the request."""
     fields.name(name, field="name")
-    asked = order(request, who, Right.PAUSE, f"{scope}s.{verb}", [f"{scope}:{name}"], tidy(why.reason), action_id=key)
+    asked = order(
+        request, who, Right.PAUSE, f"{scope}s.{verb}", [f"{scope}:{name}"], discreet(why.reason), action_id=key
+    )
     if verb == "pause":
         done = await door.act(asked, lambda c: pause(c, scope, name, note=asked.reason, action=asked.action))
     else:

@@ -14,8 +14,8 @@ from testigo.authority.read.held import held_by
 from testigo.authority.read.sessions import session
 from testigo.authority.sessions import drain_session
 from testigo.errors import CursorInvalid, NotFound
+from testigo.rules.discreet import discreet
 from testigo.rules.states import State
-from testigo.rules.text import tidy
 from testigo.web.api import examples
 from testigo.web.api.bodies import body_if_any
 from testigo.web.api.conditions import KeyIfAny
@@ -158,7 +158,7 @@ async def drain_worker(
     """
     wanted = SessionId(session_id)
     what = (Right.DRAIN, "workers.drain", [f"session:{session_id}"])
-    asked = order(request, who, *what, tidy(why.reason), action_id=key)
+    asked = order(request, who, *what, discreet(why.reason), action_id=key)
     await door.act(asked, lambda c: drain_session(c, wanted))
     view = await door.read(session, wanted)
     return Drained(session=view.id, agent=view.agent, leases=CountShape.model_validate(view.leases))

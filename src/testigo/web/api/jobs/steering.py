@@ -27,7 +27,7 @@ from testigo.errors import (
     StateConflict,
     Terminal,
 )
-from testigo.rules.text import tidy
+from testigo.rules.discreet import discreet
 from testigo.web.api import examples
 from testigo.web.api.bodies import body, body_if_any
 from testigo.web.api.conditions import IfMatch, KeyIfAny, expected_of
@@ -155,7 +155,7 @@ def _order(
     key: str | None,
 ) -> Order:
     expected = expected_of(JobId(job_id), if_match, why.expected_revision)
-    return order(request, who, right, what, [f"job:{job_id}"], tidy(why.reason), action_id=key, expected=expected)
+    return order(request, who, right, what, [f"job:{job_id}"], discreet(why.reason), action_id=key, expected=expected)
 
 
 def _command(command: Callable[..., R], jobs: object, asked: Order) -> Callable[[Connection], R]:
