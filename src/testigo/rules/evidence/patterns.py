@@ -186,8 +186,8 @@ def _of_keys(text: str) -> Iterator[Span]:
     """Private keys: to their end; to the end of the text where that was cut off, and from its beginning likewise."""
     at = 0
     first = _KEY_BEGINS.search(text)
-    for end in _KEY_ENDS.finditer(text, 0, first.start() if first else len(text)):
-        at = end.end()
+    for cut_off in _KEY_ENDS.finditer(text, 0, first.start() if first else len(text)):
+        at = cut_off.end()
     if at:
         yield Span(0, at, "private-key")
     while begin := _KEY_BEGINS.search(text, at):
