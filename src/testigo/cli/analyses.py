@@ -13,7 +13,6 @@ from testigo.access.roles import Right
 from testigo.cli import call
 from testigo.cli.analysed import AnalysisRef, analysis_of
 from testigo.cli.call import Call, command
-from testigo.cli.leaving import leaving_in_order
 from testigo.cli.options import After, Limit
 from testigo.cli.ordering import Reason, ordered
 from testigo.cli.written import age, moment
@@ -115,7 +114,7 @@ def reprocess(
     from testigo.scan.asked import QUEUE
 
     queue, made = QUEUE if served else f"scan-{new_id()[-8:]}", AnalysisId(new_id())
-    with leaving_in_order(), here.database() as db:
+    with here.database() as db:
         chosen = analysis_of(db, analysis)
 
         def begin() -> None:

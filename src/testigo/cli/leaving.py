@@ -1,4 +1,4 @@
-"""How a command ends that has processes of its own: told to, it takes them down in peace."""
+"""How a command ends that has processes of its own, as an embedded server is: told to, it takes them down in peace."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ def leaving_in_order() -> Iterator[None]:
     """Whatever asks the command to end is heard once: then its processes and its database are taken down in peace.
 
     What a handler raises is lost where it strikes a destructor or a callback of the garbage collector. So while nothing
-    is being taken down, whoever asks again is heard again.
+    is being taken down, whoever asks again is heard again. What was ignored before still is, as by `nohup`.
     """
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    asking = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    numbers = [each for each in asking if signal.getsignal(each) is not signal.SIG_IGN]
     heard: BaseException | None = None
 
     def leave(number: int, _: FrameType | None) -> None:

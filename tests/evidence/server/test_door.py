@@ -6,13 +6,14 @@ import http.client
 import json
 import socket
 import stat
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from testigo.errors import Broken, Busy, Unauthenticated
-from testigo.evidence.server.door import LOOPBACK, Server
+from testigo.evidence.server.door import CONNECTIONS_MAX, LOOPBACK, Server
 from testigo.evidence.transport.client import AnalyserClient
 from testigo.evidence.transport.request import REQUEST_BYTES_MAX
 from tests.evidence.server.serving import TOKEN, Served, program, report, served
@@ -164,3 +165,20 @@ def test_a_server_that_does_not_answer_is_busy(tmp_path: Path) -> None:
         kept.sock.shutdown(socket.SHUT_RDWR)
         assert "ruff" in it.client.analysers(), "a connection that was closed meanwhile is opened again"
     assert not (tmp_path / "s").exists()
+
+
+def test_a_connection_for_which_there_is_no_thread_takes_no_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often that happens, those that come later are served."""
+
+    def none(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with served(tmp_path) as it:
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", none)
+            for _ in range(CONNECTIONS_MAX + 1):
+                with pytest.raises(RuntimeError):
+                    it.server.process_request(None, None)
+        assert it.client.analysers()["ruff"]

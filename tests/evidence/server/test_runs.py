@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from testigo.errors import ArtifactInvalid, Conflict, CursorInvalid, NotFound, StoragePressure
+from testigo.errors import ArtifactInvalid, Busy, Conflict, CursorInvalid, NotFound, StoragePressure
 from testigo.evidence.sbom.attest import Signer
 from testigo.evidence.transport.client import AnalyserClient, RunState
 from testigo.rules.evidence.coverage import Outcome
@@ -195,3 +195,19 @@ def test_what_is_not_there_is_not_found(tmp_path: Path) -> None:
             it.client.look("0190b5a2-0000-7000-8000-000000000001")
         assert it.client.analysers()["semgrep"] == "1.0"
         assert set(it.client.analysers()) >= {"ruff", "bandit", "detect-secrets", "sarif", "cyclonedx"}
+
+
+def test_a_run_for_which_there_is_no_thread_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is refused, takes nothing of the spool, and may be asked for again."""
+
+    def none(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    program(tmp_path, report({}))
+    with served(tmp_path, capacity_bytes=32 * MIB) as it:
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", none)
+            with pytest.raises(Busy, match="no thread"):
+                it.server.runs.ask(it.request("a.py"))
+        assert it.held() == ["mark"]
+        assert it.result("a.py").findings == 1

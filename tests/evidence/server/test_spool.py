@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
@@ -120,6 +121,36 @@ def test_capacity_is_never_made_by_taking_from_others(tmp_path: Path) -> None:
     spool.drop("second")
     spool.take("third", 1000 * 1024)
     spool.close()
+
+
+def test_what_the_system_does_not_make_takes_nothing(tmp_path: Path) -> None:
+    """A run without a folder has no part of the capacity (spec D-12)."""
+    spool = Spool.open(tmp_path, capacity_bytes=1000 * 1024)
+    (spool.folder / "first").write_text("in its place")
+    with pytest.raises(Broken, match="File exists"):
+        spool.take("first", 600 * 1024)
+    spool.take("second", 1000 * 1024)
+    spool.drop("second")
+    shutil.rmtree(spool.folder)
+    with pytest.raises(Broken, match="No such file"):
+        spool.take("first", 600 * 1024)
+    spool.folder.mkdir()
+    spool.take("second", 1000 * 1024)
+    spool.close()
+
+
+def test_one_that_cannot_be_made_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a full disk: without its mark nobody could tell whose it is."""
+
+    def full(_file: int, _data: bytes) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        with pytest.raises(Broken, match="No space left") as refusal:
+            Spool.open(tmp_path)
+    assert refusal.value.field == "spool"
+    assert list(_base(tmp_path).iterdir()) == []
 
 
 def test_without_a_name_it_is_in_memory_where_that_has_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,6 @@ from testigo.cli import call
 from testigo.cli.call import Call, command, refusals_told
 from testigo.cli.demo.place import Place, placed
 from testigo.cli.failures import Misuse
-from testigo.cli.leaving import leaving_in_order
 from testigo.settings import LIMITS
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ def demo(
         raise Misuse("Choose one of --data and --url.")
     count = jobs or (FILES if name == "engine" else FILES_SCANNED)
     files = standard_library(count) if path is None else python_files(path, count)
-    with leaving_in_order(), placed(here, data, stay=stay) as place:
+    with placed(here, data, stay=stay) as place:
         holds = (
             _engine(here, place, files, stay=stay) if name == "engine" else _scan(here, place, files, path, stay=stay)
         )

@@ -14,7 +14,6 @@ import typer
 from testigo.cli import call
 from testigo.cli.call import Call, command
 from testigo.cli.failures import Misuse
-from testigo.cli.leaving import leaving_in_order
 from testigo.rules.evidence.severity import Severity
 
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ def scan(
     from testigo.scan.scope import scope
 
     found = scope(path)
-    with leaving_in_order(), here.database() as database:
+    with here.database() as database:
         found = _placed(database, found, path, project)
         wanted = _wanted(here, found, analysers, sarif or [], sbom or [], project, served=served)
         policy, against = _judged(database, wanted.project, fail_on, baseline=baseline)

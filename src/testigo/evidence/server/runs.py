@@ -119,7 +119,11 @@ class Runs:
             self._asked[request.digest] = run.id
             # The kernel ends a run's process with the thread that started it, so that is one that waits for it.
             run.thread = threading.Thread(target=self._carry, args=(run,), name=f"testigo-run-{run.id}", daemon=True)
-            run.thread.start()
+            try:
+                run.thread.start()
+            except RuntimeError as error:  # there are too many
+                self._forget(run)
+                raise Busy("The server has no thread for a run now.") from error
             return self._told(run)
 
     def look(self, run_id: str, *, wait_seconds: float = 0.0) -> dict[str, Any]:

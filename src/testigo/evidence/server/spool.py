@@ -19,7 +19,7 @@ import shutil
 import stat
 import tempfile
 import threading
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -69,18 +69,25 @@ class Spool:
                 remedy="Remove it, or name another place with --spool.",
             )
         _sweep(base)
-        return cls._made(base, _in_memory(base), capacity_bytes)
+        try:
+            return cls._made(base, _in_memory(base), capacity_bytes)
+        except OSError as error:
+            raise Broken(f"The spool {base} takes no folder: {error.strerror}.", field="spool") from error
 
     @classmethod
     def _made(cls, base: Path, in_memory: bool, capacity_bytes: int) -> Spool:
         """The folder is locked before it is marked, by which others know it, and only then has its final name."""
         name = secrets.token_hex(16)
         new = base / f"{_NEW}{name}"
-        new.mkdir(mode=0o700)
-        mark = os.open(new / "mark", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        fcntl.flock(mark, fcntl.LOCK_EX)
-        os.write(mark, MARK)
-        new.rename(base / name)
+        with ExitStack() as left:
+            new.mkdir(mode=0o700)
+            left.callback(shutil.rmtree, new, ignore_errors=True)
+            mark = os.open(new / "mark", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            left.callback(os.close, mark)
+            fcntl.flock(mark, fcntl.LOCK_EX)
+            os.write(mark, MARK)
+            new.rename(base / name)
+            left.pop_all()
         return cls(base / name, in_memory, capacity_bytes, mark)
 
     def close(self) -> None:
@@ -92,21 +99,15 @@ class Spool:
     def take(self, run: str, size: int) -> Path:
         """The new folder of a run that may take `size` bytes. Raises `StoragePressure` where that is not free.
 
-        Nothing that is there makes way.
+        Nothing that is there makes way. Raises `Broken` where the system makes no folder; then nothing is taken.
         """
-        with self._lock:
-            used = sum(self._spoken_for.values())
-            to_come = sum(self._spoken_for[run] for run in self._unsettled)
-            free = min(self.capacity_bytes - used, shutil.disk_usage(self.folder).free - to_come)
-            if size > free:
-                raise StoragePressure(
-                    f"The spool has {max(0, free)} bytes left, and a run needs {size}.",
-                    limit=f"{self.capacity_bytes} bytes",
-                )
-            self._spoken_for[run] = size
-            self._unsettled.add(run)
         folder = self.folder / run
-        folder.mkdir(mode=0o700)
+        try:
+            self._speak_for(run, size)
+            folder.mkdir(mode=0o700)
+        except OSError as error:
+            self.drop(run)
+            raise Broken(f"The spool has no folder for a run: {error.strerror}.", field="spool") from error
         return folder
 
     def settle(self, run: str) -> None:
@@ -123,6 +124,19 @@ class Spool:
         with self._lock:
             self._spoken_for.pop(run, None)
             self._unsettled.discard(run)
+
+    def _speak_for(self, run: str, size: int) -> None:
+        with self._lock:
+            used = sum(self._spoken_for.values())
+            to_come = sum(self._spoken_for[run] for run in self._unsettled)
+            free = min(self.capacity_bytes - used, shutil.disk_usage(self.folder).free - to_come)
+            if size > free:
+                raise StoragePressure(
+                    f"The spool has {max(0, free)} bytes left, and a run needs {size}.",
+                    limit=f"{self.capacity_bytes} bytes",
+                )
+            self._spoken_for[run] = size
+            self._unsettled.add(run)
 
 
 def size_of(folder: Path) -> int:

@@ -112,6 +112,16 @@ class Postmaster:
         self._alive.close()
         forget(self._address)
 
+    def break_off(self) -> None:
+        """Stop a server whose start was broken off, if it had begun: as soon as it answers, for then it is known."""
+        deadline = time.monotonic() + EMBEDDED.stop_seconds
+        while not self._alive.try_alone():
+            if self._answering() is not None or time.monotonic() > deadline:
+                self.stop()
+                return
+            time.sleep(POLL_SECONDS)
+        self._alive.close()
+
     def _answering(self) -> Address | None:
         """The address at which the server answers now, with its process, its database made; else None."""
         address = recall(self._address)

@@ -66,6 +66,10 @@ def join(directory: Path, starts: Callable[[], object]) -> Seat:
             table.seats += 1
         except OSError as error:
             raise unusable_folder(real, error) from error
+        except (KeyboardInterrupt, SystemExit):  # it may have begun, and nobody would stop it
+            if not table.seats and table.users.try_alone():
+                Postmaster(real).break_off()
+            raise
         finally:
             if not table.seats:
                 table.users.release()
