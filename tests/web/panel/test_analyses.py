@@ -56,7 +56,7 @@ def test_what_is_not_in_scope_is_told(site: Site) -> None:
     """By why, in words, and where it was not counted not at all (spec D-24)."""
     told = going(site.world, left_out={"link": 2, "repository": 1, "another": 3})
     page = paper(plain_browser(site, Role.VIEWER).get(f"/horizon/analyses/{told.id}"))
-    assert "Not in scope 2 links, 1 repositories within, 3 another" in page.text
+    assert "Not in scope 2 links, 1 repository within, 3 another" in page.text
     spanish = site.as_(Role.VIEWER).get(f"/horizon/analyses/{told.id}", headers={"Accept-Language": "es"})
     assert "2 enlaces" in paper(spanish).text
     page = paper(plain_browser(site, Role.VIEWER).get(f"/horizon/analyses/{going(site.world).id}"))
