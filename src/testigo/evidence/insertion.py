@@ -33,7 +33,8 @@ class _Page(NamedTuple):
 
 
 # What another part has said already is kept once; within one part it is refused, as `_REPEATED` finds. The OFFSET has
-# each fingerprint looked up in the baseline: else every page might read the whole of that. What is known is told by
+# each fingerprint looked up in the baseline: else every page might read the whole of that. The few exemptions are read
+# once for a page: NOT EXISTS would look each fingerprint up there as well. What is known is told by
 # `testigo.evidence.baselines`.
 _INSERT = Statement(
     """
@@ -49,10 +50,10 @@ _INSERT = Statement(
                               OR b.decision = ANY (CAST(:accepting AS text[]))
                               OR (b.decision = ANY (CAST(:counting AS text[]))
                                   AND (g.suppressed OR NOT b.suppressed)
-                                  AND (b.known OR NOT EXISTS (SELECT
-                                                              FROM testigo.exemption e
-                                                              WHERE e.project = :project AND e.analyser = :analyser
-                                                                AND e.fingerprint = g.fingerprint))))
+                                  AND (b.known OR g.fingerprint NOT IN (SELECT e.fingerprint
+                                                                        FROM testigo.exemption e
+                                                                        WHERE e.project = :project
+                                                                          AND e.analyser = :analyser))))
                        OFFSET 0),
                g.suppressed, :analyser, g.fingerprint, g.rule, g.path, g.document
         FROM unnest(CAST(:ids AS uuid[]), CAST(:severities AS testigo.severity[]), CAST(:lines AS integer[]),
