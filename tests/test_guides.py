@@ -50,6 +50,14 @@ def test_the_tests_of_a_guide_pass(page: str, fresh_database: str, tmp_path: Pat
     _tested(tmp_path)
 
 
+def test_a_guide_that_shows_a_test_says_how_its_fixture_is_set_up() -> None:
+    """Whoever copies it has no other way to know: without that, pytest finds no such fixture."""
+    texts = {page.stem: page.read_text("utf-8") for page in (ROOT / "docs/how-to").glob("*.md")}
+    shown = {name for name, text in texts.items() if "(testigo: Trial" in text} - {"testing-jobs"}
+    assert {"flask", "rq"} <= shown
+    assert not {name for name in shown if "(testing-jobs.md)" not in texts[name]}
+
+
 @pytest.mark.parametrize("page", ["fastapi", "django"])
 def test_what_a_guide_shows_of_an_example_stands_there(page: str) -> None:
     """Each block is a part of the file that it names; the examples themselves run in tests/contrib."""
