@@ -250,7 +250,7 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class FindingView:
-    """A finding and where it stands. `known`: the baseline had it; `exempt`: an exemption of it is in force."""
+    """A finding and where it stands. `known`: the baseline accepts it; `exempt`: an exemption of it is in force."""
 
     id: FindingId
     analysis_id: AnalysisId

@@ -57,7 +57,7 @@ class Tally(NamedTuple):
     """How many findings are alike in all that the gate looks at.
 
     `exempt`: an exemption of their fingerprint is active. `suppressed`: by the source itself. `known`: the baseline
-    has their analyser and fingerprint.
+    has their analyser and fingerprint, and accepts them.
     """
 
     analyser: str

@@ -139,7 +139,7 @@ COMMENT ON COLUMN testigo.finding.document IS
 COMMENT ON COLUMN testigo.finding.collection IS
     'The same as analysis_id, for the lists alone: a lookup by fingerprint and a list then have one index each, and none that bad statistics could take for it.';
 COMMENT ON COLUMN testigo.finding.known IS
-    'Whether the baseline of the analysis had it when it was published.';
+    'Whether the baseline of the analysis had it, and accepted it, when it was published.';
 
 CREATE INDEX finding_listed ON testigo.finding (collection, severity, id);
 
