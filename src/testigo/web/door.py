@@ -43,11 +43,6 @@ _MAY_ONLY_READ = frozenset({"25006", "42501"})
 _GRACE_SECONDS = 1.0
 """How much longer than the database a server waits: an answer of the database says more than none."""
 
-_LET_WRITE = (
-    "Grant the role that serves the panel SELECT, INSERT, UPDATE and DELETE on the tables; on a standby, wait for its "
-    "promotion."
-)
-
 _TIMED = Statement("SELECT set_config('statement_timeout', :milliseconds, true)")
 
 
@@ -172,5 +167,7 @@ async def _answered(seconds: float) -> AsyncIterator[None]:
             raise
         _log.warning("the database lets nothing be written: %s", reason_of(error))
         raise AuthorityUnavailable(
-            "The database lets be read, and nothing be written: nobody can be let in.", remedy=_LET_WRITE
+            "The database lets be read, and nothing be written: nobody can be let in.",
+            remedy="Grant the role that serves the panel SELECT, INSERT, UPDATE and DELETE on the tables; on a "
+            "standby, wait for its promotion.",
         ) from error

@@ -33,7 +33,7 @@ __all__ = ["PANEL", "sentences"]
 PANEL = Path(panel.__file__).parent
 WEB = PANEL.parent
 
-_REFUSING = ("panel", "security", "../access")
+_REFUSING = ("*.py", "panel/**/*.py", "security/**/*.py", "../access/**/*.py", "../operations/**/*.py")
 """What refuses the requests of pages."""
 
 _WORDED = re.compile(r"[^<>\n]*[A-Za-z] [^<>\n]*|[A-Z][a-z]+")
@@ -111,7 +111,7 @@ def _of_refusals() -> Iterator[str]:
     yield from REMEDIES
     for _, detail, remedy in HTTP_TOLD.values():
         yield from (detail, remedy)
-    for file in (file for place in _REFUSING for file in (WEB / place).rglob("*.py")):
+    for file in (file for files in _REFUSING for file in WEB.glob(files)):
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
             if isinstance(node, ast.Call):
                 yield from _of_refusal(node)
