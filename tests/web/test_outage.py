@@ -91,18 +91,25 @@ def test_a_server_that_says_nothing_is_waited_for_no_longer_than_stated(database
         await_that(lambda: viewer.get("/horizon/jobs").status_code == 200, "the recovery of the panel")
 
 
-def test_a_role_that_may_only_read_lets_nobody_in_and_says_so(database_url: str, world: World) -> None:
+@pytest.mark.parametrize("right", ["SELECT", "ALL"])
+def test_where_only_reading_is_allowed_nobody_is_let_in_and_it_is_said(
+    database_url: str, world: World, right: str
+) -> None:
     """To log in is to write: whoever runs the installation is told what to grant, and nobody sees a failure."""
     with ordinary_role(database_url) as role, psycopg.connect(database_url, autocommit=True) as administrator:
-        names = {"schema": sql.Identifier(world.db.schema), "role": sql.Identifier(role)}
+        names = {"schema": sql.Identifier(world.db.schema), "role": sql.Identifier(role), "right": sql.SQL(right)}
         administrator.execute(sql.SQL("GRANT USAGE ON SCHEMA {schema} TO {role}").format(**names))
-        administrator.execute(sql.SQL("GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role}").format(**names))
+        administrator.execute(sql.SQL("GRANT {right} ON ALL TABLES IN SCHEMA {schema} TO {role}").format(**names))
+        if right == "ALL":  # as on a standby
+            administrator.execute(sql.SQL("ALTER ROLE {role} SET default_transaction_read_only TO on").format(**names))
         with served(as_role(database_url, role), world) as site:
             for data in ({"name": "admin", "password": "password"}, {"link": "a link"}):
                 page = site.anybody().post("/horizon/login", data=data, headers={"Origin": site.url})
                 assert is_unavailable(page)
                 assert "nothing be written" in page.text
                 assert "Grant the role" in page.text
+                browser = site.client({"Origin": site.url, "Accept-Language": "es"})
+                assert "no se puede dejar entrar a nadie" in browser.post("/horizon/login", data=data).text
             told = site.program(Role.VIEWER).get("/api/v1/jobs")
             assert is_unavailable(told)
             assert told.json()["remedy"].startswith("Grant the role")
