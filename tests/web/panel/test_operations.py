@@ -149,6 +149,11 @@ def test_an_operation_of_who_may_not_do_it_any_more_says_why_it_was_stopped(site
     site.world.query(f"UPDATE testigo.operation SET {hindered} RETURNING 1")
     page = paper(plain_browser(site, Role.VIEWER).get(address))
     assert "The last step failed; it is done again, later and later: a fault" in page.text
+    browser = plain_browser(site, Role.VIEWER)
+    browser.headers["Accept-Language"] = "es"
+    spanish = paper(browser.get(address))
+    assert "El último paso falló; se repite, cada vez más tarde: a fault" in spanish.text
+    assert "<title>Cancelar 1 trabajo · " in spanish.html
 
 
 def paused_operation(site: Site, jobs: list[JobId]) -> OperationId:

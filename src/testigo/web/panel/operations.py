@@ -112,7 +112,7 @@ async def operation_page(
     return render(
         request,
         "operation.html",
-        title=words(request)(act.many, n=one.total).rstrip("?"),
+        title=words(request)(act.many, n=one.total).strip("¿?"),
         who=who,
         topics=["operations"] * (one.state is OperationState.RUNNING) + ["jobs"] * _goes_on(found),
         operation=one,
