@@ -20,10 +20,12 @@ from enum import StrEnum
 from typing import Any, NoReturn
 
 import psycopg
-from psycopg import Cursor, RawCursor, sql
+from psycopg import Cursor, sql
 from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow, tuple_row
 from sqlalchemy import Engine, event
+
+from testigo.store.reading import BinaryCursor, RawBinaryCursor
 
 __all__ = ["Breaker", "Fault", "await_that", "install"]
 
@@ -218,12 +220,12 @@ class _Connection(psycopg.Connection[TupleRow]):
 
     @property
     def cursor_factory(self) -> type[Cursor[TupleRow]]:
-        """What the next cursor is; whoever asks for a raw one gets one that counts."""
+        """What the next cursor is; whoever asks for one of ours gets one that counts."""
         return self._factory
 
     @cursor_factory.setter
     def cursor_factory(self, factory: type[Cursor[TupleRow]]) -> None:
-        self._factory = _RawCursor if factory is RawCursor else factory
+        self._factory = _COUNTING.get(factory, factory)
 
     def ask(self, when: str, what: str) -> None:
         """Have the triggers do this when this connection has changed a row."""
@@ -255,7 +257,7 @@ class _Connection(psycopg.Connection[TupleRow]):
             super().commit()
 
 
-class _Counting(Cursor[TupleRow]):
+class _Counting(BinaryCursor):
     """A cursor that tells of every statement, and of the BEGIN that the driver sends before the first."""
 
     def execute(self, query: Any, params: Any = None, **options: Any) -> Any:
@@ -270,5 +272,8 @@ class _Counting(Cursor[TupleRow]):
         return connection.breaker.step(connection, str(query), lambda: send(query, params, **options))
 
 
-class _RawCursor(_Counting, RawCursor[TupleRow]):
+class _RawCursor(_Counting, RawBinaryCursor):
     """The same for the hot statements, which the driver sends as they are."""
+
+
+_COUNTING: dict[type[Cursor[TupleRow]], type[Cursor[TupleRow]]] = {BinaryCursor: _Counting, RawBinaryCursor: _RawCursor}

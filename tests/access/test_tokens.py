@@ -126,7 +126,8 @@ def test_the_last_use_is_noted_once_a_minute(db: Database, world: World) -> None
     assert db.run(tokens).items[0].used_at == first
     world.query("UPDATE testigo.token SET used_at = used_at - interval '61 seconds'")
     with db._open().connect() as holder:
-        holder.exec_driver_sql("BEGIN; SELECT FROM testigo.token FOR SHARE")
+        holder.exec_driver_sql("BEGIN")
+        holder.exec_driver_sql("SELECT FROM testigo.token FOR SHARE")
         assert look() is not None
         holder.exec_driver_sql("COMMIT")
     look()

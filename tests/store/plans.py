@@ -96,9 +96,10 @@ def explained(url: str, planning: Planning) -> Iterator[Seen]:
 
         def opened(connection: psycopg.Connection, _: object) -> None:
             connection.add_notice_handler(seen.hear)
-            connection.execute(_EXPLAIN)
+            hand = psycopg.Cursor(connection)  # ours take one statement at a time
+            hand.execute(_EXPLAIN)
             if planning is Planning.EACH_TIME:
-                connection.execute("RESET plan_cache_mode; RESET enable_seqscan; RESET jit")
+                hand.execute("RESET plan_cache_mode; RESET enable_seqscan; RESET jit")
                 connection.prepare_threshold = None
             connection.commit()
 

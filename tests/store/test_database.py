@@ -116,21 +116,23 @@ def test_the_victim_of_a_deadlock_is_sent_again(db: Database, tally: Tally) -> N
 
 
 @pytest.mark.parametrize(
-    ("sqlstate", "statement"),
+    ("sqlstate", "statements"),
     [
-        ("23514", "UPDATE tally SET n = 1000"),
-        ("23505", "INSERT INTO tally VALUES (0, 0)"),
-        ("22P02", "SELECT CAST('x' AS integer)"),
-        ("22012", "SELECT 1 / 0"),
-        ("42P01", "SELECT * FROM nowhere"),
-        ("25006", "SET TRANSACTION READ ONLY; UPDATE tally SET n = 1"),
-        ("57014", "SET LOCAL statement_timeout = 1; SELECT pg_sleep(60)"),
-        ("TG001", "DO $$BEGIN RAISE EXCEPTION 'final' USING ERRCODE = 'TG001'; END$$"),
+        ("23514", ["UPDATE tally SET n = 1000"]),
+        ("23505", ["INSERT INTO tally VALUES (0, 0)"]),
+        ("22P02", ["SELECT CAST('x' AS integer)"]),
+        ("22012", ["SELECT 1 / 0"]),
+        ("42P01", ["SELECT * FROM nowhere"]),
+        ("25006", ["SET TRANSACTION READ ONLY", "UPDATE tally SET n = 1"]),
+        ("57014", ["SET LOCAL statement_timeout = 1", "SELECT pg_sleep(60)"]),
+        ("TG001", ["DO $$BEGIN RAISE EXCEPTION 'final' USING ERRCODE = 'TG001'; END$$"]),
     ],
 )
-def test_what_would_fail_again_is_not_sent_again(db: Database, tally: Tally, sqlstate: str, statement: str) -> None:
+def test_what_would_fail_again_is_not_sent_again(
+    db: Database, tally: Tally, sqlstate: str, statements: list[str]
+) -> None:
     """Only what is passing is retried: any other error reaches the caller after one send, undone (spec P-01)."""
-    raising = Raising(lambda c: c.exec_driver_sql(statement))
+    raising = Raising(lambda c: [c.exec_driver_sql(each) for each in statements])
     with pytest.raises(DBAPIError) as raised_error:
         db.run(raising)
     assert (raising.sent, raising.met, sqlstate_of(raised_error.value)) == (1, [sqlstate], sqlstate)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
 from psycopg import sql
-from sqlalchemy import Connection
+from sqlalchemy import Connection, make_url, text
 
-from testigo.authority import claim, renew, save, settle, submit
+from testigo.authority import claim, read, renew, save, settle, submit
 from testigo.authority.actions import Action, new_id
 from testigo.authority.submissions import NewJob
 from testigo.errors import IsolationUnsupported
 from testigo.store.command import single_statement
 from testigo.store.database import AsyncDatabase, Database
+from tests.services import pgbouncer
 from tests.store.day import live_a_day
 from tests.store.roles import as_role, ordinary_role
 from tests.world import World
@@ -110,16 +112,87 @@ def test_a_direct_connection_of_an_event_loop_does_the_same(database_url: str) -
     assert asyncio.run(work()) == (("off", "off", "force_generic_plan"), [hot])
 
 
-def test_times_are_read_whatever_style_the_role_has_them_written_in(database_url: str, role: str) -> None:
-    """A claim tells where the next one looks on, by a time as text; where nobody is in between, both are read."""
-    configure(database_url, "ALTER ROLE {} SET DateStyle = 'German'", role)
+ODD = {
+    "DateStyle": "German",
+    "IntervalStyle": "sql_standard",
+    "TimeZone": "America/New_York",
+    "bytea_output": "escape",
+    "client_encoding": "LATIN1",
+    "extra_float_digits": "-15",
+}
+"""How a server may be told to write what it answers."""
+AT = datetime(2035, 2, 1, 23, 59, 59, 123456, UTC)
+LONG = 1234.0 + 0.1 + 0.2
+
+
+def reads_what_was_written(db: Database) -> None:
+    """Times, numbers and letters come back as they went in, and a claim goes on where the last one ended."""
+    world = World(db)
+    jobs = [NewJob("work", queue="q", finish_by=AT, timeout_seconds=LONG, tags=("€ → ∞",)) for _ in range(2)]
+    submitted = world.submit(*jobs)
+    worker = world.worker()
+    claimed = worker.claim(1)
+    wanted = [claim.QueueClaim("q", 1, claimed.hints["q"])]
+    more = db.run(claim.claim, wanted, ("work",), slots=1, lease_id=new_id(), action=worker.action())
+    leases = (*claimed.leases, *more.leases)
+    assert [lease.job_id for lease in leases] == submitted
+    assert {(lease.finish_by, lease.timeout_seconds) for lease in leases} == {(AT, LONG)}
+    assert {each.finish_by.tzinfo for each in leases if each.finish_by} == {UTC}
+    found = db.run(read.job, submitted[0])
+    assert (found.state, found.finish_by, found.tags) == ("running", AT, ("€ → ∞",))
+    blob, span = db.run(lambda c: tuple(c.execute(text("SELECT '\\xff'::bytea, '-1 day -1 s'::interval")).one()))
+    assert (blob, span) == (b"\xff", timedelta(days=-1, seconds=-1))
+
+
+def test_what_is_read_does_not_depend_on_how_the_role_has_it_written(database_url: str, role: str) -> None:
+    """Whatever ALTER ROLE says, nothing of it changes what comes back."""
+    for name, value in ODD.items():
+        configure(database_url, f"ALTER ROLE {{}} SET {name} = '{value}'", role)
     configure(database_url, "GRANT ALL ON SCHEMA testigo TO PUBLIC")
     configure(database_url, "GRANT ALL ON ALL TABLES IN SCHEMA testigo TO PUBLIC")
     with Database(as_role(database_url, role)) as db:
-        world = World(db)
-        submitted = world.submit(*(NewJob("work", queue="q") for _ in range(2)))
-        worker = world.worker()
-        claimed = worker.claim(1)
-        wanted = [claim.QueueClaim("q", 1, claimed.hints["q"])]
-        more = db.run(claim.claim, wanted, ("work",), slots=1, lease_id=new_id(), action=worker.action())
-        assert [lease.job_id for lease in (*claimed.leases, *more.leases)] == submitted
+        reads_what_was_written(db)
+
+
+def test_nor_does_it_for_an_event_loop(database_url: str, role: str) -> None:
+    """Which has cursors of its own."""
+    for name, value in ODD.items():
+        configure(database_url, f"ALTER ROLE {{}} SET {name} = '{value}'", role)
+    configure(database_url, "GRANT ALL ON SCHEMA testigo TO PUBLIC")
+    configure(database_url, "GRANT ALL ON ALL TABLES IN SCHEMA testigo TO PUBLIC")
+
+    async def work() -> read.JobView:
+        async with AsyncDatabase(as_role(database_url, role)) as db:
+            job = NewJob("work", finish_by=AT, timeout_seconds=LONG, tags=("€ → ∞",))
+            await db.run(submit.submit, job, action=Action("me"))
+            return await db.run(read.job, job.id)
+
+    found = asyncio.run(work())
+    assert (found.finish_by, found.timeout_seconds, found.tags) == (AT, LONG, ("€ → ∞",))
+    assert found.created_at.tzinfo is UTC
+
+
+@pytest.mark.needs_pgbouncer
+def test_nor_on_how_the_database_has_it_written_behind_a_pooler(server_url: str, database_url: str) -> None:
+    """Where no session is ours and nothing is set in it (spec P-12)."""
+    database = str(make_url(database_url).database)
+    for name, value in ODD.items():
+        configure(server_url, f"ALTER DATABASE {{}} SET {name} = '{value}'", database)
+    with pgbouncer(server_url) as front, Database(behind(front.url, database_url)) as db:
+        reads_what_was_written(db)
+
+
+@pytest.mark.needs_pgbouncer
+def test_nor_on_what_others_have_set_on_the_same_connection_of_a_pooler(server_url: str, database_url: str) -> None:
+    """A pooler that clears nothing lends each transaction a connection as the last client left it."""
+    with pgbouncer(server_url, pool_size=1) as front, Database(behind(front.url, database_url)) as db:
+        with psycopg.connect(behind(front.url, database_url), autocommit=True, prepare_threshold=None) as other:
+            for name, value in ODD.items():
+                other.execute(f"SET {name} = '{value}'")
+        assert db.run(lambda c: c.exec_driver_sql("SHOW extra_float_digits").scalar_one()) == "-15"
+        reads_what_was_written(db)
+
+
+def behind(front: str, url: str) -> str:
+    """The same database through the pooler."""
+    return make_url(front).set(database=make_url(url).database).render_as_string(hide_password=False)

@@ -173,7 +173,7 @@ _CLAIM = Statement(
            CASE WHEN g.sent <= :documents_bytes THEN g.checkpoint END,
            CASE WHEN g.sent <= :documents_bytes THEN g.trace END,
            g.sent > :documents_bytes,
-           CASE WHEN g.is_last THEN g.priority END, CASE WHEN g.is_last THEN CAST(g.ready_at AS text) END,
+           CASE WHEN g.is_last THEN g.priority END, CASE WHEN g.is_last THEN g.ready_at END,
            CASE WHEN g.row = 1 THEN ARRAY(SELECT CAST(id AS text) FROM pick WHERE fit) END,
            CASE WHEN g.row = 1 THEN ARRAY(SELECT CAST(id AS text) FROM pick WHERE NOT fit) END
     FROM (SELECT *, row_number() OVER walk AS row,
@@ -352,7 +352,7 @@ def _claimed(
         if is_left_out:
             left_out.append(job_id)
         if ready_at is not None:
-            hints[queue] = Hint(priority, ready_at, job_id)
+            hints[queue] = Hint(priority, ready_at.isoformat(), job_id)
     picked, unfit = rows[0][-2:]
     leases = tuple([took[job_id] for job_id in picked])
     if not left_out:

@@ -20,6 +20,7 @@ from sqlalchemy import URL, Engine, create_engine, event
 from testigo.errors import IsolationUnsupported
 from testigo.settings import SESSIONS, STORE
 from testigo.store.command import AUTOCOMMIT_OPTION
+from testigo.store.reading import AsyncBinaryCursor, BinaryCursor, read_binary
 from testigo.store.replication import DOUBT_OPTION, Doubt
 from testigo.store.sql import PREPARE_OPTION, SCHEMA_OPTION
 
@@ -38,32 +39,30 @@ _HELLO = """
 # What is prepared is planned once, and not for the parameters of one day. No scan: a plan may be made
 # while a table is tiny. No compiler: before PostgreSQL 18 a scan that cannot be avoided, of a table
 # with one row, then costs so much on paper that each execution is compiled first, 2 to 6 s for a
-# submit. No statement waits for a lock without end, those of the hot paths included (P-08). Times are written
-# as the driver and a claim's hints read them, whatever the role or PGDATESTYLE says.
+# submit. No statement waits for a lock without end, those of the hot paths included (P-08). Times within
+# JSON are written as UTC, as all others are read.
 _OUR_OWN = f"""
-    SET plan_cache_mode = force_generic_plan;
-    SET enable_seqscan = off;
-    SET jit = off;
-    SET lock_timeout = '{STORE.lock_timeout_seconds}s';
-    SET DateStyle = 'ISO'
+    SELECT set_config('plan_cache_mode', 'force_generic_plan', false), set_config('enable_seqscan', 'off', false),
+           set_config('jit', 'off', false), set_config('lock_timeout', '{STORE.lock_timeout_seconds}s', false),
+           set_config('TimeZone', 'UTC', false)
 """
 
 
 def sync_engine(url: URL, *, schema: str, pool_size: int) -> Engine:
     """An engine for synchronous callers; it connects when it is first used."""
-    return _listened_to(create_engine(url, **_options(url, schema, pool_size)))
+    return _listened_to(create_engine(url, **_options(url, schema, pool_size, BinaryCursor)))
 
 
 def async_engine(url: URL, *, schema: str, pool_size: int) -> AsyncEngine:
     """The same for asynchronous callers. Only they load what it takes, which is a third of SQLAlchemy."""
     from sqlalchemy.ext.asyncio import create_async_engine
 
-    engine = create_async_engine(url, **_options(url, schema, pool_size))
+    engine = create_async_engine(url, **_options(url, schema, pool_size, AsyncBinaryCursor))
     _listened_to(engine.sync_engine)
     return engine
 
 
-def _options(url: URL, schema: str, pool_size: int) -> dict[str, Any]:
+def _options(url: URL, schema: str, pool_size: int, cursor: type[Any]) -> dict[str, Any]:
     return {
         "pool_size": pool_size,
         "max_overflow": 0,
@@ -76,7 +75,13 @@ def _options(url: URL, schema: str, pool_size: int) -> dict[str, Any]:
             AUTOCOMMIT_OPTION: True,
             DOUBT_OPTION: Doubt(),
         },
-        "connect_args": {"prepare_threshold": None, "connect_timeout": 10, **keepalive(url)},
+        "connect_args": {
+            "prepare_threshold": None,
+            "connect_timeout": 10,
+            "client_encoding": "UTF8",
+            "cursor_factory": cursor,
+            **keepalive(url),
+        },
     }
 
 
@@ -104,6 +109,8 @@ def keepalive(url: URL) -> dict[str, int]:
 
 def _greet(connection: Any, _record: object) -> None:
     """Refuse a role whose isolation breaks the protocol; see whether a pooler is in between."""
+    driver = getattr(connection, "driver_connection", connection)
+    read_binary(driver)
     cursor = connection.cursor()
     cursor.execute(_HELLO)
     backend_pid, isolation, role = cursor.fetchone()
@@ -114,7 +121,6 @@ def _greet(connection: Any, _record: object) -> None:
             field="default_transaction_isolation",
             remedy=f"ALTER ROLE {role} SET default_transaction_isolation = 'read committed';",
         )
-    driver = getattr(connection, "driver_connection", connection)
     if backend_pid == driver.info.backend_pid:
         cursor.execute(_OUR_OWN)
         driver.prepare_threshold = _PREPARE_WHAT_ASKS

@@ -16,10 +16,11 @@ from functools import lru_cache
 from typing import Any
 
 import psycopg
-from psycopg import AsyncRawCursor, RawCursor
 from sqlalchemy import Connection, Row, text
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.sql.elements import TextClause
+
+from testigo.store.reading import AsyncRawBinaryCursor, RawBinaryCursor
 
 __all__ = ["Statement", "array", "id_array", "schema_of"]
 
@@ -121,7 +122,7 @@ def _raw_cursor(c: Connection) -> Any:
     """The driver's cursor that takes a statement with $1 as it is: to parse one costs more than to send it."""
     driver: Any = c.connection.driver_connection
     factory = driver.cursor_factory
-    driver.cursor_factory = RawCursor if isinstance(driver, psycopg.Connection) else AsyncRawCursor
+    driver.cursor_factory = RawBinaryCursor if isinstance(driver, psycopg.Connection) else AsyncRawBinaryCursor
     try:
         return c.connection.cursor()
     finally:
