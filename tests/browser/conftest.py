@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from testigo.settings import Web
 from tests.browser.chromium import open_chromium
 from tests.browser.visits import Visitor
-from tests.web.conftest import Site, served
+from tests.web.conftest import PATIENT, Site, served
 from tests.worker.kit import PATIENCE_SECONDS
 from tests.world import World
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-QUICK = Web(signal_seconds=0.1, ping_seconds=1.0, requests_per_second=1_000.0, requests_burst=10_000)
+QUICK = replace(PATIENT, signal_seconds=0.1, ping_seconds=1.0)
 """A server that looks often, so that nothing need be waited for, and answers one caller as fast as a test asks."""
 
 

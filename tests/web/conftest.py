@@ -35,9 +35,11 @@ from testigo.web.server import create
 from tests.worker.kit import await_that
 from tests.world import World
 
-__all__ = ["Site", "served"]
+__all__ = ["PATIENT", "Site", "served"]
 
 CLIENT_SECONDS = 90.0
+PATIENT = Web(read_seconds=60.0, act_seconds=60.0, requests_per_second=1_000.0, requests_burst=10_000)
+"""A server that gives its database as long as tests do, and answers one caller as fast as a test asks."""
 
 
 @dataclass
@@ -91,7 +93,7 @@ class Site:
 
 
 @contextmanager
-def served(database_url: str, world: World, settings: Web = Web()) -> Iterator[Site]:  # noqa: B008
+def served(database_url: str, world: World, settings: Web = PATIENT) -> Iterator[Site]:
     """A site with these settings, on a migrated database of which `world` is another view."""
     for role in Role:
         world.db.run(add_user, str(role), role, None, action=Action("tester"))
@@ -112,6 +114,6 @@ def served(database_url: str, world: World, settings: Web = Web()) -> Iterator[S
 
 @pytest.fixture
 def site(database_url: str, world: World) -> Iterator[Site]:
-    """A site with the settings that are the default, the test's own."""
+    """A site with the settings that are the default but for its patience, the test's own."""
     with served(database_url, world) as made:
         yield made

@@ -18,13 +18,13 @@ from testigo.access.throttle import begin_try
 from testigo.access.users import disable_user, known
 from testigo.authority.actions import new_id
 from testigo.errors import TooManyRequests
-from testigo.settings import ACCESS, STORE, Web
+from testigo.settings import ACCESS, STORE
 from testigo.store.sql import Statement
 from testigo.web.oidc import COOKIE
 from testigo.web.security.cookies import LOGIN_COOKIE
 from testigo.web.security.forgery import csrf_of
 from tests.races import in_line
-from tests.web.conftest import Site, served
+from tests.web.conftest import PATIENT, Site, served
 from tests.web.issuer import CLIENT_ID, CLIENT_SECRET, Issuer, issuer
 from tests.web.panel.paper import paper
 from tests.world import World
@@ -44,7 +44,7 @@ def fixture_there() -> Iterator[Issuer]:
 @pytest.fixture(name="here")
 def fixture_here(there: Issuer, database_url: str, world: World) -> Iterator[Site]:
     """A site that believes it."""
-    settings = Web(oidc_issuer=there.url, oidc_client_id=CLIENT_ID, oidc_client_secret=CLIENT_SECRET)
+    settings = replace(PATIENT, oidc_issuer=there.url, oidc_client_id=CLIENT_ID, oidc_client_secret=CLIENT_SECRET)
     with served(database_url, world, settings) as site:
         yield site
 
@@ -299,8 +299,12 @@ def test_the_login_page_shows_the_way(here: Site) -> None:
 
 def test_a_name_that_is_not_said_is_nobody_s(there: Issuer, database_url: str, world: World) -> None:
     """Two of whom the issuer says no name do not become one."""
-    settings = Web(
-        oidc_issuer=there.url, oidc_client_id=CLIENT_ID, oidc_client_secret=CLIENT_SECRET, oidc_name_claim="email"
+    settings = replace(
+        PATIENT,
+        oidc_issuer=there.url,
+        oidc_client_id=CLIENT_ID,
+        oidc_client_secret=CLIENT_SECRET,
+        oidc_name_claim="email",
     )
     with served(database_url, world, settings) as site:
         for claims in ({}, {"email": ["None"]}, {"email": True}, {"email": 1}, {"email": ""}):

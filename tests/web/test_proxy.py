@@ -6,6 +6,7 @@ import http.client
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,10 +18,9 @@ from testigo.access import passwords, users
 from testigo.access.roles import Role
 from testigo.authority.actions import new_id
 from testigo.authority.read import paused
-from testigo.settings import Web
 from testigo.web.security.cookies import LOGIN_COOKIE
 from testigo.web.security.forgery import csrf_of
-from tests.web.conftest import Site, served
+from tests.web.conftest import PATIENT, Site, served
 from tests.world import World
 
 PUBLIC = "https://ops.example.org/tools/testigo"
@@ -75,7 +75,7 @@ def proxied(target: str, strips: bool) -> Iterator[httpx.Client]:
 @pytest.fixture(name="site")
 def fixture_site(database_url: str, world: World) -> Iterator[Site]:
     """A site that was told where browsers find it, and whom to believe."""
-    settings = Web(public_url=PUBLIC, trusted_proxies="127.0.0.1")
+    settings = replace(PATIENT, public_url=PUBLIC, trusted_proxies="127.0.0.1")
     with served(database_url, world, settings) as made:
         yield made
 

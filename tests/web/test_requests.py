@@ -7,6 +7,7 @@ import logging
 import re
 import socket
 from contextlib import suppress
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 import pytest
@@ -17,13 +18,12 @@ from uvicorn.server import ServerState
 
 from testigo.access.roles import Role
 from testigo.errors import TooManyRequests
-from testigo.settings import Web
 from testigo.web.hurried import hurried
 from testigo.web.security.headers import POLICY
 from testigo.web.security.rate import Rate
 from testigo.web.serve import listening
 from tests.raw import answered
-from tests.web.conftest import Site, served
+from tests.web.conftest import PATIENT, Site, served
 from tests.web.listening import listened
 from tests.world import World
 
@@ -101,7 +101,7 @@ def test_a_problem_has_the_members_that_rfc_9457_describes(site: Site) -> None:
 
 def test_a_body_beyond_the_limit_is_refused_unread(database_url: str, world: World) -> None:
     """Whether its size is declared or it is sent in chunks."""
-    with served(database_url, world, Web(body_bytes_max=1_000)) as site:
+    with served(database_url, world, replace(PATIENT, body_bytes_max=1_000)) as site:
         operator = site.program(Role.OPERATOR)
         chunks = (b"x" * 600 for _ in range(2))
         for body in (b"x" * 1_001, chunks):
@@ -194,7 +194,7 @@ def test_secrets_are_in_no_log(site: Site, database_url: str, caplog: pytest.Log
 
 def test_one_caller_does_not_take_the_others_share(database_url: str, world: World) -> None:
     """Beyond the burst they are told to wait, and the others are answered."""
-    with served(database_url, world, Web(requests_per_second=0.01, requests_burst=3)) as site:
+    with served(database_url, world, replace(PATIENT, requests_per_second=0.01, requests_burst=3)) as site:
         hasty, calm = site.program(Role.VIEWER), site.program(Role.VIEWER)
         answers = [hasty.get("/api/v1/who") for _ in range(4)]
         assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
@@ -234,7 +234,7 @@ def test_whoever_does_not_bring_a_request_to_its_end_is_hung_up_on(
     database_url: str, world: World, begun: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Though they send a byte now and then; and the log is not filled by it."""
-    with served(database_url, world, Web(request_seconds=0.5)) as site:
+    with served(database_url, world, replace(PATIENT, request_seconds=1.0)) as site:
         parts = urlsplit(site.url)
         with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=90) as line:
             line.sendall(begun)
@@ -257,10 +257,10 @@ def test_whoever_does_not_bring_a_request_to_its_end_is_hung_up_on(
 
 def test_a_stream_and_a_connection_that_is_kept_go_on(database_url: str, world: World) -> None:
     """Only whoever has begun to ask is hurried."""
-    with served(database_url, world, Web(request_seconds=0.3, ping_seconds=0.2)) as site:
+    with served(database_url, world, replace(PATIENT, request_seconds=1.0, ping_seconds=0.3)) as site:
         admin = site.as_(Role.ADMIN)
         with listened(admin, "/horizon/signals", params={"topics": "jobs"}) as stream:
-            for _ in range(4):
+            for _ in range(5):
                 assert stream.next() is not None
 
 

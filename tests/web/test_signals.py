@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -21,10 +22,9 @@ from testigo.authority.pause import Scope, pause
 from testigo.evidence.review import decide
 from testigo.journal.events import Event
 from testigo.rules.evidence.review import Decision
-from testigo.settings import Web
 from testigo.web.signals.recent import Recent
 from tests.evidence.store.kit import found, going, listed, published
-from tests.web.conftest import Site, served
+from tests.web.conftest import PATIENT, Site, served
 from tests.web.listening import listened
 from tests.wire import wire
 from tests.worker.kit import await_that
@@ -37,7 +37,7 @@ STREAMS = 200
 @pytest.fixture
 def quick(database_url: str, world: World) -> Iterator[Site]:
     """A site that looks often, so that a test need not wait."""
-    with served(database_url, world, Web(signal_seconds=0.02, ping_seconds=0.2)) as site:
+    with served(database_url, world, replace(PATIENT, signal_seconds=0.02, ping_seconds=0.2)) as site:
         yield site
 
 
@@ -242,7 +242,7 @@ def test_every_event_comes_once_and_in_order(quick: Site) -> None:
 
 def test_too_many_streams_are_refused(database_url: str, world: World) -> None:
     """And one caller has half of them at most."""
-    with served(database_url, world, Web(streams_max=4)) as site:
+    with served(database_url, world, replace(PATIENT, streams_max=4)) as site:
         hasty, calm = site.program(Role.VIEWER), site.program(Role.VIEWER)
         asked = {"topics": "jobs"}
         with listened(hasty, SIGNALS, params=asked), listened(hasty, SIGNALS, params=asked):
@@ -254,7 +254,7 @@ def test_too_many_streams_are_refused(database_url: str, world: World) -> None:
 
 def test_a_stream_tells_when_its_database_is_away_and_back(database_url: str, world: World) -> None:
     """It stays open, and goes on with what happened meanwhile."""
-    settings = Web(signal_seconds=0.02, read_seconds=0.5)
+    settings = replace(PATIENT, signal_seconds=0.02)
     with (
         wire(database_url) as (laid, url),
         served(url, world, settings) as site,

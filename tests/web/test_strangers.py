@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import httpx
 import pytest
@@ -12,9 +13,8 @@ from testigo.access.logins import end_logins
 from testigo.access.roles import Role
 from testigo.access.secret import Secret
 from testigo.access.tokens import NewToken, revoke_token, tokens
-from testigo.settings import Web
 from testigo.web.security.cookies import LOGIN_COOKIE
-from tests.web.conftest import Site, served
+from tests.web.conftest import PATIENT, Site, served
 from tests.world import World
 
 BURST = 3
@@ -37,7 +37,7 @@ def test_guesses_are_held_back_and_nobody_who_is_known_with_them(
     database_url: str, world: World, stranger: Stranger
 ) -> None:
     """Each guess is another one, so they are counted by where they come from; the answer says how long to wait."""
-    with served(database_url, world, Web(requests_per_second=0.001, requests_burst=BURST)) as site:
+    with served(database_url, world, replace(PATIENT, requests_per_second=0.001, requests_burst=BURST)) as site:
         known = site.program(Role.VIEWER)
         assert known.get("/api/v1/jobs").status_code == 200
         answers = [stranger(site).get("/api/v1/jobs") for _ in range(BURST + 1)]
@@ -62,7 +62,7 @@ def test_what_has_ended_is_held_back_as_what_never_was(
     database_url: str, world: World, known: Callable[[Site, Role], httpx.Client], ended: Callable[[Site], None]
 ) -> None:
     """A program goes on to send the token that was revoked: that it was known once is no reason to ask for ever."""
-    with served(database_url, world, Web(requests_per_second=0.001, requests_burst=BURST)) as site:
+    with served(database_url, world, replace(PATIENT, requests_per_second=0.001, requests_burst=BURST)) as site:
         client = known(site, Role.VIEWER)
         assert client.get("/api/v1/jobs").status_code == 200
         ended(site)

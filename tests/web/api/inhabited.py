@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from testigo.evidence.model import AnalysisId, ArtifactView, FindingId
-from testigo.settings import Web
 from tests.browser.installation import Installation, shop
 from tests.evidence.store.kit import going, listed
-from tests.web.conftest import Site, served
+from tests.web.conftest import PATIENT, Site, served
 from tests.web.panel.dossier import dossier, with_artifact
 from tests.world import World
 
 __all__ = ["Inhabited", "inhabited"]
 
-UNLIMITED = Web(requests_per_second=1e6, requests_burst=10**6)
+UNLIMITED = replace(PATIENT, requests_per_second=1e6, requests_burst=10**6)
 
 
 @dataclass(frozen=True)

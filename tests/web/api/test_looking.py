@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -12,9 +13,8 @@ from testigo.access.roles import Role
 from testigo.authority.save import save
 from testigo.rules.documents import encode
 from testigo.rules.outcomes import Block, Fail, Succeed
-from testigo.settings import Web
 from tests.web.api.asking import is_problem, submitted
-from tests.web.conftest import Site, served
+from tests.web.conftest import PATIENT, Site, served
 from tests.world import World, held
 
 SECRET = "marker-7f3a9c"
@@ -46,7 +46,7 @@ def test_jobs_are_listed_page_by_page(site: Site) -> None:
 
 def test_addresses_lead_back_through_the_proxy(database_url: str, world: World) -> None:
     """Whether it takes its prefix away or not, what is answered has it (field case R74)."""
-    with served(database_url, world, Web(public_url="https://ops.example.org/work")) as site:
+    with served(database_url, world, replace(PATIENT, public_url="https://ops.example.org/work")) as site:
         operator = site.program(Role.OPERATOR)
         for prefix in ("", "/work"):
             headers = {"Idempotency-Key": f"k{prefix}"}
