@@ -22,9 +22,10 @@ import pytest
 from testigo.authority.actions import JobId, SessionId
 from testigo.authority.processes import record_processes
 from testigo.authority.sessions import close_session
+from testigo.journal.streams import read, streams
 from testigo.rules.outcomes import Fail
 from testigo.rules.retries import Constant
-from testigo.settings import STORE, WORKER
+from testigo.settings import RETENTION, STORE, WORKER, Retention
 from testigo.store.database import Database
 from testigo.worker import hosts
 from testigo.worker.sweeper import Sweeper
@@ -85,10 +86,10 @@ class Woken:
 
 
 @contextmanager
-def sweeping(db: Database) -> Iterator[tuple[Sweeper, Woken]]:
+def sweeping(db: Database, retention: Retention = RETENTION) -> Iterator[tuple[Sweeper, Woken]]:
     """A sweeper that sweeps meanwhile, and whom it has woken."""
     woken = Woken()
-    sweeper = Sweeper(db, woken)
+    sweeper = Sweeper(db, woken, retention=retention)
     sweeper.start()
     try:
         yield sweeper, woken
@@ -295,6 +296,44 @@ def test_what_is_kept_long_enough_is_pruned_meanwhile(quiet_database_url: str, m
         world.submit()
         world.query("UPDATE testigo.receipt SET created_at = created_at - interval '8 days'")
         await_that(lambda: not world.query("SELECT 1 FROM testigo.receipt"), "the pruning")
+
+
+def test_each_thing_is_kept_for_as_long_as_is_set(quiet_database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is younger than its own time stays, and a stream begins at its floor (spec P-27)."""
+    monkeypatch.setattr("testigo.worker.sweeper.WORKER", dataclasses.replace(WORKER, prune_seconds=0.05))
+    with Database(quiet_database_url, pool_size=5) as db:
+        world = World(db)
+        for days in (8, 6, 4, 2):
+            _live_days_ago(world, days)
+        young = _receipts(world, "WHERE created_at > now() - interval '5 days'")
+        with sweeping(db, Retention(jobs_days=0, receipts_days=5, events_days=7)):
+            await_that(lambda: not world.query("SELECT 1 FROM testigo.job"), "the pruning of jobs")
+            await_that(lambda: _receipts(world) == young, "the pruning of receipts")
+            await_that(lambda: db.run(streams)[0].floor == 2, "the pruning of events")
+            await_that(lambda: len(world.query("SELECT 1 FROM testigo.tombstone")) == 4, "the tombstones")
+        assert young
+        assert [event.sequence for event in db.run(read, "q", after=2).events] == [3, 4, 5, 6, 7, 8]
+
+
+def _receipts(world: World, which: str = "") -> set[str]:
+    return {row.action for row in world.query(f"SELECT action FROM testigo.receipt {which}")}
+
+
+def _live_days_ago(world: World, days: int) -> None:
+    """Submit a job and run it, and let that be so long ago."""
+    worker = world.worker()
+    world.submit()
+    worker.succeed(worker.take())
+    for table, column in (("receipt", "created_at"), ("event", "at")):
+        world.query(_AGE.format(table=table, column=column), days=days)
+
+
+_AGE = """
+    UPDATE testigo.{table}
+    SET {column} = {column} - :days * interval '1 day'
+    WHERE {column} > now() - interval '1 day'
+    RETURNING 1
+"""
 
 
 def test_many_sweepers_do_each_thing_once(world: World) -> None:

@@ -91,7 +91,7 @@ class Office:
         self.beater = Beater(
             self._beating, self._db, new, keeper, beats_per_term=options.beats_per_term, leaving=leaving
         )
-        self.sweeper = Sweeper(self._db, self.claimer.wake, reincarnated=self.beater.reopen)
+        self.sweeper = Sweeper(self._db, self.claimer.wake, reincarnated=self.beater.reopen, retention=order.retention)
         self.settler = Settler(self._db, keeper, look=self.sweeper.look, leaving=leaving)
         for thread in (self.desk, self.settler, self.claimer, self.sweeper, self.beater):
             thread.start()

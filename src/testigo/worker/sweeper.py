@@ -29,8 +29,9 @@ from testigo.authority.retire import retire_lapsed
 from testigo.authority.time_out import read_runs, time_out
 from testigo.errors import Error, KeyBusy
 from testigo.evidence.abandoned import end_abandoned
+from testigo.journal.prune import prune_events
 from testigo.rules.leases import Reading, RunReading, Watch
-from testigo.settings import SESSIONS, STORE, WORKER
+from testigo.settings import RETENTION, SESSIONS, STORE, WORKER, Retention
 from testigo.store.command import single_statement
 from testigo.store.database import Database
 from testigo.store.failures import reason_of
@@ -103,10 +104,12 @@ class Sweeper:
         woken: Woken,
         *,
         reincarnated: Callable[[], object] = lambda: None,
+        retention: Retention = RETENTION,
         host: str | None = None,
     ) -> None:
         """`db` is used by one command at a time. `host` is this one, unless a test says otherwise."""
         self._db = db
+        self._retention = retention
         self._woken = woken
         self._reincarnated = reincarnated
         self._neighbours = Neighbours(db, identity() if host is None else host)
@@ -323,8 +326,19 @@ class Sweeper:
     def _prune(self) -> float:
         """Remove one batch of each kind; while there is more, go on in a share of the time."""
         began_at = time.monotonic()
-        prunes = (prune_jobs, prune_receipts, prune_sessions, prune_tombstones)
-        more = [self._db.run(prune).more for prune in prunes if not self._closing.is_set()]
+        kept = self._retention
+        prunes = {
+            prune_jobs: kept.jobs_days,
+            prune_receipts: kept.receipts_days,
+            prune_sessions: kept.receipts_days,
+            prune_events: kept.events_days,
+            prune_tombstones: kept.tombstones_days,
+        }
+        more = [
+            self._db.run(prune, older_than_days=days).more
+            for prune, days in prunes.items()
+            if not self._closing.is_set()
+        ]
         if any(more):
             return (time.monotonic() - began_at) * (1 / PRUNE_SHARE - 1)
         return WORKER.prune_seconds * random.uniform(0.8, 1.2)
