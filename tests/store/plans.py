@@ -22,8 +22,10 @@ import psycopg
 from sqlalchemy import event
 
 from testigo.rules.contract import contract_text
+from testigo.store.backends import Backends
 from testigo.store.database import Database
 from testigo.store.engines import sync_engine
+from testigo.store.spares import Spares
 from testigo.store.urls import server_url
 
 __all__ = ["Plan", "Planning", "Scan", "Seen", "explained", "grow", "never_vacuum"]
@@ -91,6 +93,7 @@ class Seen:
 def explained(url: str, planning: Planning) -> Iterator[Seen]:
     """An installation whose statements are planned so, and explained."""
     engine = sync_engine(server_url(url), schema="testigo", pool_size=1)
+    spares = Spares(engine, Backends(engine))
     with Database(url) as db:
         seen = Seen(db)
 
@@ -104,7 +107,7 @@ def explained(url: str, planning: Planning) -> Iterator[Seen]:
             connection.commit()
 
         event.listen(engine, "connect", opened)
-        db._engine = engine
+        db._engine, db._spares = engine, spares
         yield seen
 
 

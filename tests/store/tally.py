@@ -111,14 +111,18 @@ def session(c: Connection) -> dict[str, Any]:
     return {"pid": backend_pid(c), **{name: c.exec_driver_sql(query).scalar_one() for name, query in queries.items()}}
 
 
+@single_statement
+def _driver(c: Connection) -> object:
+    return c.connection.driver_connection
+
+
 @contextmanager
 def overheard(db: Database) -> Iterator[list[str]]:
     """What the one connection of a pool of one tells the server meanwhile: libpq's own trace, a line per message.
 
     The list is filled at the end.
     """
-    with db._open().connect() as c:
-        connection = c.connection.driver_connection
+    connection = db.run(_driver)
     assert isinstance(connection, psycopg.Connection)
     told: list[str] = []
     with tempfile.TemporaryFile() as trace:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakSet
 
 import psycopg
-from sqlalchemy import Engine, event
+from sqlalchemy import Connection, Engine, event
 
 __all__ = ["Backend", "Backends"]
 
@@ -63,6 +63,14 @@ class Backends:
                 with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as end:
                     end.shutdown(socket.SHUT_RDWR)
         return len(chosen)
+
+    def taken(self, c: Connection) -> None:
+        """A command has this connection from now on, without the pool's knowing."""
+        self._taken(c.connection.dbapi_connection, None, None)
+
+    def given_back(self, c: Connection) -> None:
+        """Nobody has it any more."""
+        self._given_back(c.connection.dbapi_connection, None)
 
     def _made(self, connection: psycopg.Connection, _record: object) -> None:
         with self._lock:

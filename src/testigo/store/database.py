@@ -37,6 +37,7 @@ from testigo.store.hear import Listener
 from testigo.store.log import log
 from testigo.store.replication import DOUBT_OPTION
 from testigo.store.schema import check_name, check_schema, is_installed, migrate
+from testigo.store.spares import Spares
 from testigo.store.urls import embedded_directory, server_url
 from testigo.store.wake import Waker
 
@@ -141,6 +142,7 @@ class Database(_Installation):
 
     _engine: Engine | None = None
     _backends: Backends | None = None
+    _spares: Spares
     connected: Callable[[], object] | None = None
     """Called before a new connection is used whose server process `backends` tells of, by whoever opens it."""
 
@@ -155,14 +157,31 @@ class Database(_Installation):
         while True:
             tried += 1
             try:
-                with self._open().connect() as c:
-                    answer = _send(c, command, *args, **kwargs)
+                answer = self._ask(command, *args, **kwargs)
             except Exception as error:
                 seconds = _pause(error, tried)
             else:
                 self._woken(answer)
                 return answer
             time.sleep(seconds)
+
+    def _ask(self, command: Callable[Concatenate[Connection, P], R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run it once, on the connection of an earlier command if one is spare."""
+        self._open()
+        spares = self._spares
+        c = spares.take()
+        try:
+            answer = _send(c, command, *args, **kwargs)
+        except BaseException as error:
+            c.close()
+            if isinstance(error, Exception) and is_connection_lost(error):
+                spares.let_go()
+            raise
+        if is_single_statement(command):
+            spares.put(c)
+        else:
+            c.close()
+        return answer
 
     def backends(self) -> tuple[Backend, ...]:
         """The server's processes behind the connections that are open now, where no pooler hides them."""
@@ -203,7 +222,7 @@ class Database(_Installation):
                 except BaseException:
                     engine.dispose()
                     raise
-                self._engine = engine
+                self._engine, self._spares = engine, Spares(engine, self._backends)
             return self._engine
 
 
