@@ -12,7 +12,7 @@ from testigo.authority.expire import expire
 from testigo.authority.processes import HostSession, holding, record_processes, sessions_on, terminate_backends
 from testigo.authority.sessions import NewSession, Session, close_session, open_session
 from testigo.errors import Invalid, SessionReplaced
-from testigo.store.backends import Backend
+from testigo.store.backend import Backend
 from testigo.store.database import Database
 from testigo.store.urls import server_url
 from tests.world import World

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from testigo.rules import fields
-from testigo.store.backends import Backend
+from testigo.store.backend import Backend
 from testigo.store.embedded.processes import Process
 from testigo.worker import hosts
 from testigo.worker.hosts import Recorded, identity, is_gone, is_group_gone, kill_group, started

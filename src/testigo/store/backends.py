@@ -8,23 +8,17 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 import psycopg
 from sqlalchemy import Connection, Engine, event
 
-__all__ = ["Backend", "Backends"]
+from testigo.store.backend import Backend
+
+__all__ = ["Backends"]
 
 _SELF = "SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
-
-
-class Backend(NamedTuple):
-    """One process of the server for ever: no other has the same pid and began at the same time."""
-
-    pid: int
-    started: datetime
 
 
 class Backends:

@@ -22,7 +22,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from testigo.errors import AuthorityUnavailable, Busy, KeyBusy
 from testigo.settings import STORE
-from testigo.store.backends import Backend, Backends
+from testigo.store.backend import Backend
+from testigo.store.backends import Backends
 from testigo.store.command import AUTOCOMMIT_OPTION, bounded, is_single_statement
 from testigo.store.engines import async_engine, sync_engine
 from testigo.store.failures import (

@@ -18,7 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from testigo.store.backends import Backend
+from testigo.store.backend import Backend
 from testigo.store.embedded.processes import Process, process
 
 __all__ = ["Recorded", "identity", "is_gone", "is_group_gone", "kill_group", "own_processes", "recorded", "started"]

@@ -15,7 +15,7 @@ from testigo.authority.processes import record_processes
 from testigo.authority.sessions import NewSession, close_session
 from testigo.configuration import installation
 from testigo.errors import Invalid, SessionReplaced
-from testigo.store.backends import Backend
+from testigo.store.backend import Backend
 from testigo.store.database import Database
 from testigo.store.embedded.processes import Process, process
 from testigo.worker.asking import Asker

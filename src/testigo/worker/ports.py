@@ -15,7 +15,7 @@ from testigo.errors import LeaseLost
 from testigo.rules.discreet import discreet
 from testigo.rules.documents import Document
 from testigo.settings import WORKER
-from testigo.store.backends import Backend
+from testigo.store.backend import Backend
 from testigo.worker.wire import new_job_to_wire
 
 __all__ = ["Line", "RunPort"]

@@ -16,7 +16,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from testigo.settings import Worker
-from testigo.store.backends import Backend
+from testigo.store.backend import Backend
 from testigo.worker.child import PUBLISHER, Child
 from testigo.worker.hello import Hello
 from testigo.worker.protocol import encode_batch, encode_frame

@@ -24,7 +24,7 @@ from testigo.rules.outcomes import Block, Degrade, Fail, Lose, Outcome, Release,
 from testigo.rules.retries import backoff_from_json, backoff_to_json
 from testigo.rules.text import tidy
 from testigo.settings import LIMITS
-from testigo.store.backends import Backend
+from testigo.store.backend import Backend
 
 __all__ = [
     "NULL_END",
