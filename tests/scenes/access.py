@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from testigo.access.act import Order, act, refused
 from testigo.access.logins import log_in, make_link, use_link
 from testigo.access.roles import Right, Role
+from testigo.access.throttle import begin_try
 from testigo.access.tokens import NewToken, create_token, revoke_token
 from testigo.access.users import add_user, disable_user, enable_user, set_password_hash, set_role
 from testigo.access.who import Who
@@ -88,9 +89,10 @@ def enable_a_user(world: World) -> Call:
 
 @scene(log_in)
 def log_a_user_in(world: World) -> Call:
-    """Whose password was verified."""
+    """Whose password was verified at the third try, in a browser that is known from now on."""
     world.db.run(add_user, "ana", Role.VIEWER, "h1", action=world.action())
-    return call(log_in, "ana", DIGEST, epoch=1, address="192.0.2.1")
+    counted = [world.db.run(begin_try, "ana", "192.0.2.1") for _ in range(3)][-1]
+    return call(log_in, "ana", DIGEST, epoch=1, counted=counted, browser=LINK)
 
 
 @scene(make_link)

@@ -206,9 +206,10 @@ def log_in(
         if spent is None and _USED.row(c, link=once, digest=digest) is None:
             raise Unauthenticated("This login was used already.", remedy="Begin again.")
     login = _begin(c, who, digest, Via.LOGIN, epoch, made)
-    forgive(c, counted)
-    if browser is not None:
-        remember(c, browser, who, epoch)
+    if login.who.credential == made:  # and not by an earlier send, which took the try back already
+        forgive(c, counted)
+        if browser is not None:
+            remember(c, browser, who, epoch)
     return login
 
 
