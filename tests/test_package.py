@@ -63,7 +63,7 @@ LACKS = {
 NEEDS = {
     ("scan", "."): "evidence",
     ("demo",): "evidence",
-    ("analyser", "serve"): "evidence",
+    ("analyser", "--root", "."): "evidence",
     ("serve",): "web",
     ("demo", "engine"): "embedded",
 }

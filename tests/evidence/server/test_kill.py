@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from testigo.errors import Busy, NotFound
+from testigo.evidence.server.confined import _UNSHARE, Limits, _limit
 from testigo.evidence.transport.client import RunState
 from testigo.evidence.transport.manifest import Manifest
 from testigo.evidence.transport.pulling import pull
@@ -99,6 +102,17 @@ def test_a_kill_at_any_moment_leaves_nothing_but_the_request(
         assert expected.cursor is not None
         with pytest.raises(NotFound):
             it.client.page(run, expected.cursor)
+
+
+def test_a_child_that_lost_its_parent_before_it_could_be_told_runs_nothing(tmp_path: Path) -> None:
+    """Killed between the start of a child and the word by which it dies with its parent, which it then looks for."""
+    made = tmp_path / "made"
+    shell = _UNSHARE[_UNSHARE.index("--") + 1 :]
+    for arguments, parent in (((), 0), (shell, os.getpid())):
+        limited = partial(_limit, Limits(9, 0, 1_000), parent)
+        ran = subprocess.run([*arguments, "/usr/bin/touch", str(made)], preexec_fn=limited, check=False)
+        assert ran.returncode == 1
+        assert not made.exists()
 
 
 def test_a_run_whose_process_is_killed_has_failed(tmp_path: Path) -> None:

@@ -28,8 +28,16 @@ __all__ = ["Limits", "die_with_parent", "how_confined", "run"]
 LOOK_SECONDS = 0.1
 """How often a program is looked at that runs: what it has written so far, and for how long it ran."""
 
-_UNSHARE = ("--net", "--ipc", "--pid", "--fork", "--kill-child=KILL", "--", "/bin/sh", "-c", '"$@"; exit $?', "sh")
-"""The shell is the first process of its namespace, to which signals do not do what a program expects of them."""
+_RUN = """
+read -r pid name state parent rest < /proc/self/stat && read -r name < "/proc/$parent/comm" && [ "$name" = unshare ] &&
+    { "$@"; exit $?; }
+exit 1
+"""
+"""The shell is the first process of its namespace, to which signals do not do what a program expects of them.
+
+It runs nothing once its parent is gone: that may have been killed just before the shell was to die with it.
+"""
+_UNSHARE = ("--net", "--ipc", "--pid", "--fork", "--kill-child=KILL", "--", "/bin/sh", "-c", _RUN, "sh")
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -101,6 +109,7 @@ def _carried_out(
     told: list[int],
 ) -> int:
     """The program's status; when this returns or raises, it and all that it started are gone."""
+    us = os.getpid()
     with output[0].open("xb") as out, output[1].open("xb") as err:
         process = subprocess.Popen(
             (*confinement, *command.args),
@@ -110,7 +119,7 @@ def _carried_out(
             stdout=out,
             stderr=err,
             start_new_session=True,
-            preexec_fn=lambda: _limit(limits),
+            preexec_fn=lambda: _limit(limits, us),
         )
     try:
         _watch(process, work, limits, told)
@@ -137,12 +146,11 @@ def _watch(process: subprocess.Popen[bytes], work: Path, limits: Limits, told: l
             raise EvidenceInvalid("it took longer than it may", field="seconds", limit=f"{limits.seconds:g} seconds")
 
 
-def _limit(limits: Limits) -> None:
+def _limit(limits: Limits, parent: int) -> None:
     """In the new process, before the program: what the system itself holds it to."""
+    die_with_parent(parent)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.umask(0o077)
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     for what, most in (
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_FSIZE, limits.output_bytes),
