@@ -98,6 +98,8 @@ def test_reports_are_parts_of_their_own(tmp_path: Path) -> None:
     assert all(Path(file).is_absolute() for _, file in told)
     with pytest.raises(Invalid):
         plan(_scope(a=1), Wanted("shop", ("sarif",)), apart=tmp_path)
+    with pytest.raises(Invalid, match="none is named"):
+        plan(_scope(a=1), Wanted("shop", ("sarif:other",), {"sarif": paths}), apart=tmp_path)
 
 
 def test_what_is_asked_for_by_default(tmp_path: Path) -> None:

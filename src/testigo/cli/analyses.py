@@ -128,6 +128,8 @@ def reprocess(
             )
 
         roots = db.run(looked_at, chosen)
+        if not served:
+            here.note(f"It looks at {', '.join(map(str, roots))}.")
         detail = carried_out(here, db, made, begin, queue=None if served else queue, roots=roots)
     here.answer(_answer(detail), lambda: _facts(detail))
     leave(detail)

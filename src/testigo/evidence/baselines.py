@@ -5,8 +5,8 @@ whole source that passed: by the project's gate as it is set now, or by one of i
 the one asked for.
 
 What a person set is accepted whole. Of the other, what counted there within its limits, or was decided, is accepted;
-not what passed for as long as an exemption, or a comment in the source, stands: when that ends, it counts as new. Nor
-is what was said to be fixed, and is found again.
+not what passed for as long as an exemption, or a comment in the source, stands: when that ends, it counts as new, and
+until it is decided. Nor is what was said to be fixed, and is found again.
 """
 
 from __future__ import annotations

@@ -26,10 +26,11 @@ class Place(NamedTuple):
         """
         names = (*self.below, *names)
         at = os.open(self.base, _BASE if names else _BASE | os.O_NOFOLLOW)
-        for name in names:
+        for n, name in enumerate(names, 1):
             folder = at
+            way = os.O_DIRECTORY if n < len(names) else 0
             try:
-                at = os.open(name, _BASE | os.O_NOFOLLOW, dir_fd=folder)
+                at = os.open(name, _BASE | os.O_NOFOLLOW | way, dir_fd=folder)
             finally:
                 os.close(folder)
         return at

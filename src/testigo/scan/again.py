@@ -47,14 +47,16 @@ def reprocess_analysis(
 
 
 def looked_at(c: Connection, analysis_id: AnalysisId) -> tuple[Path, ...]:
-    """The source of an analysis, and the reports of other tools that were read for it and are still there.
+    """The folders that an analysis is of, and the reports of other tools that were read for it and are still there.
 
     Where a server has to look for the same to be done again. Raises `NotFound`.
     """
     fields.must_be_id(analysis_id, field="analysis")
-    source = analysis(c, analysis_id).view.source
-    asked = [request.options.get("file") for request in _requests(c, analysis_id) if request is not None]
-    return (Path(source), *(path for path in map(Path, filter(None, asked)) if path.is_file()))
+    source = Path(analysis(c, analysis_id).view.source)
+    asked = [request for request in _requests(c, analysis_id) if request is not None]
+    roots = list(dict.fromkeys(Path(request.root) for request in asked)) or [source]
+    files = (Path(request.options["file"]) for request in asked if "file" in request.options)
+    return (*roots, *(path for path in files if path.is_file()))
 
 
 def _requests(c: Connection, analysis_id: AnalysisId) -> list[Request | None]:

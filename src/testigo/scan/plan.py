@@ -74,6 +74,9 @@ def plan(found: Scope, wanted: Wanted, *, apart: Path) -> NewAnalysis:
         if name in FROM_FILES and not wanted.reports.get(name):
             raise Invalid(f"{name} reads files that are named, and none is.", field="analysers")
     reports = _by_tools(wanted.reports)
+    for name in wanted.analysers:
+        if name.partition(":")[0] in FROM_FILES and name not in FROM_FILES and name not in reports:
+            raise Invalid(f"{name} reads a report of that tool, and none is named.", field="analysers")
     names = tuple(dict.fromkeys([*(name for name in wanted.analysers if name not in FROM_FILES), *reports]))
     shares = _shares(found, names, reports, apart)
     requests = [Request(each.analyser, str(found.root), each.files, each.options) for each in shares]

@@ -146,7 +146,7 @@ class Postmaster:
                 **unswayed(),
             ) as connection:
                 _make_database(connection)
-        except psycopg.OperationalError as error:
+        except (psycopg.OperationalError, *_MADE_MEANWHILE) as error:
             self._refusal = str(error)
             refuse_unknown_service(self._refusal)
             return False
@@ -239,6 +239,14 @@ def _read_pidfile(data: Path) -> tuple[int, bool]:
         lines = file.read(4096).decode(errors="replace").splitlines()
     pid = int(lines[0]) if lines and lines[0].isascii() and lines[0].isdigit() else 0
     return pid, len(lines) > 7 and lines[7].strip() == "ready"
+
+
+_MADE_MEANWHILE = (
+    psycopg.errors.UniqueViolation,
+    psycopg.errors.DuplicateDatabase,
+    psycopg.errors.DuplicateObject,
+)
+"""What somebody was making who was killed in it, whose server process goes on with it: it is asked again."""
 
 
 def _make_database(connection: psycopg.Connection) -> None:

@@ -63,6 +63,7 @@ def join(directory: Path, starts: Callable[[], object]) -> Seat:
         try:
             table.users.share()
             folder = Postmaster(real).ensure(starts)
+            _tables[real] = table
             table.seats += 1
         except OSError as error:
             raise unusable_folder(real, error) from error
@@ -73,7 +74,6 @@ def join(directory: Path, starts: Callable[[], object]) -> Seat:
         finally:
             if not table.seats:
                 table.users.release()
-        _tables[real] = table
     return Seat(real, folder, os.getpid())
 
 
@@ -91,7 +91,7 @@ def leave(seat: Seat) -> None:
 
 
 def _stand_up(directory: Path) -> None:
-    users = _tables.pop(directory).users
+    users = _tables[directory].users
     try:
         with _behind_door(directory):
             if users.try_alone():
@@ -100,6 +100,7 @@ def _stand_up(directory: Path) -> None:
         logger.warning("the embedded server on %s may have been left running: %s", directory, error)
     finally:
         users.release()
+    del _tables[directory]  # what was interrupted is done at the interpreter's exit
 
 
 @contextlib.contextmanager
