@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from testigo.authority.actions import Action, JobId, SessionAction, SessionId, new_id
+from testigo.authority.admit import admit, waits_for_admission
 from testigo.authority.claim import Claimed, Lease, QueueClaim, claim
 from testigo.authority.deferred import SettledRow, settle_deferred
 from testigo.authority.prune import Pruned
@@ -43,6 +44,11 @@ class World:
         """Submit these jobs, or one `work` job with these fields, and return the ids."""
         asked = jobs or (NewJob(**{"kind": "work", "queue": "q", **given}),)
         return [row.job_id for row in self.db.run(submit_many, asked, action=self.action()).jobs]
+
+    def admit(self) -> None:
+        """Have every job admitted that waits for it, by us or by whoever else does it at the same time."""
+        while self.db.run(waits_for_admission):
+            self.db.run(admit)
 
     def worker(
         self, agent: str | None = None, queues: Sequence[str] = ("q",), kinds: Sequence[str] = ("work",)

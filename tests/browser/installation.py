@@ -20,7 +20,6 @@ from testigo.access.roles import Right, Role
 from testigo.access.tokens import NewToken, create_token
 from testigo.access.who import Via, Who
 from testigo.authority.actions import Action, JobId, SessionId, new_id
-from testigo.authority.admit import admit
 from testigo.authority.cancel import cancel
 from testigo.authority.deferred import settle_deferred
 from testigo.authority.expire import declare_dead, expire
@@ -191,7 +190,7 @@ def _waiting(made: Installation) -> None:
     parents = tuple(made.submit(KINDS[0], "reports", priority=5) for _ in range(2))
     made.jobs[State.INPUTS_PENDING] = made.submit(KINDS[3], "reports", parents=parents)
     made.submit(KINDS[1], "reports", parents=(made.jobs[State.INPUTS_PENDING],))
-    made.world.db.run(admit)
+    made.world.admit()
     made.jobs[State.CHECKPOINTED] = made.run(other, yields, KINDS[1], "reports", priority=-5)
 
 

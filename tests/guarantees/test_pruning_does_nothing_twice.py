@@ -208,7 +208,7 @@ def test_a_session_is_not_forgotten_while_a_transaction_runs_that_ran_when_it_wa
     world.db.run(close_session, worker.id)
     _, swept = in_line(
         world.db,
-        lambda c: c.exec_driver_sql("SELECT pg_current_xact_id()").all(),
+        lambda c: c.exec_driver_sql("SELECT CAST(pg_current_xact_id() AS text)").all(),
         lambda: sweeps(world, prune_sessions),
     )
     assert swept == 0

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from testigo.authority.admit import admit
 from testigo.evidence.analyses import begin_analysis
 from testigo.rules.outcomes import Succeed
 from testigo.scan.plan import Wanted, plan
@@ -24,7 +23,7 @@ def scanning(world: World, folder: Path, *analysers: str, **given: Any) -> Going
     planned = plan(found, Wanted("shop", analysers or ("ruff",), queue="scans"), apart=folder / "apart")
     new = replace(planned, **given)
     world.db.run(begin_analysis, new, action=world.action())
-    world.db.run(admit)
+    world.admit()
     worker = world.worker(queues=("scans",), kinds=KINDS)
     for _ in new.parts:
         worker.settle((worker.take(), Succeed()))

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from testigo.authority.admit import admit
 from testigo.authority.cancel import cancel
 from testigo.authority.read import end
 from testigo.authority.retire import retire_lapsed
@@ -111,7 +110,7 @@ def test_a_scan_that_was_killed_with_its_worker_ends_by_its_date(
     monkeypatch.setattr("testigo.scan.asked.WITHIN", timedelta(0))
     new = plan(scope(tree(tmp_path / "tree")), Wanted("shop", ("ruff",), queue="scan-gone"), apart=tmp_path)
     world.db.run(begin_analysis, new, action=world.action())
-    world.db.run(admit)
+    world.admit()
     world.db.run(retire_lapsed)
     assert world.db.run(end_abandoned).analysis_id == new.id
     view = world.db.run(analysis, new.id).view

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from testigo.authority.admit import admit
 from testigo.errors import EvidenceInvalid, NotFound
 from testigo.evidence.analysers import Task, analyser, read
 from testigo.evidence.analyses import begin_analysis
@@ -46,7 +45,7 @@ def scanned(world: World, folder: Path, *reports: Path) -> None:
     found = scope(tree(folder / "tree"))
     new = plan(found, Wanted("shop", ("ruff",), {"sarif": reports}, queue="scans"), apart=folder)
     world.db.run(begin_analysis, new, action=world.action())
-    world.db.run(admit)
+    world.admit()
     worker = world.worker(queues=("scans",), kinds=KINDS)
     for _ in new.parts:
         worker.settle((worker.take(), Succeed()))

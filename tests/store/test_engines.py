@@ -142,6 +142,10 @@ def reads_what_was_written(db: Database) -> None:
     assert (found.state, found.finish_by, found.tags) == ("running", AT, ("€ → ∞",))
     blob, span = db.run(lambda c: tuple(c.execute(text("SELECT '\\xff'::bytea, '-1 day -1 s'::interval")).one()))
     assert (blob, span) == (b"\xff", timedelta(days=-1, seconds=-1))
+    (ours, theirs) = db.run(
+        lambda c: tuple(c.execute(text("SELECT CAST('ready' AS testigo.job_state), '1'::xid8")).one())
+    )
+    assert (ours, theirs) == ("ready", b"\0\0\0\0\0\0\0\1")
 
 
 def test_what_is_read_does_not_depend_on_how_the_role_has_it_written(database_url: str, role: str) -> None:

@@ -19,6 +19,8 @@ __all__ = ["AsyncBinaryCursor", "AsyncRawBinaryCursor", "BinaryCursor", "RawBina
 
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _ANY_OTHER = 0
+_OWN_OID_MIN = 16_384
+"""Types that come with the server have smaller ones than those that are made in a database."""
 
 
 class _Binary:
@@ -53,12 +55,15 @@ class _TimeLoader(Loader):
 
 
 class _LabelLoader(Loader):
-    """What psycopg does not know are our enumerations: their labels travel as text."""
+    """What psycopg does not know are our enumerations: their labels travel as text.
+
+    A value of one of the server's own types, such as a transaction's id, is the bytes that came, and no guess.
+    """
 
     format = pq.Format.BINARY
 
-    def load(self, data: Buffer) -> str:
-        return str(data, "utf-8")
+    def load(self, data: Buffer) -> str | bytes:
+        return bytes(data) if self.oid < _OWN_OID_MIN else str(data, "utf-8")
 
 
 def read_binary(driver: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:

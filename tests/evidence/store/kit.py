@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from testigo.authority.admit import admit
 from testigo.authority.claim import Lease
 from testigo.authority.submissions import NewJob
 from testigo.evidence.analyses import begin_analysis
@@ -124,7 +123,7 @@ def going(world: World, *analysers: str, **given: Any) -> Going:
     """Begin an analysis and bring it to where its publication can begin."""
     new = asked(*analysers, **given)
     world.db.run(begin_analysis, new, action=world.action())
-    world.db.run(admit)
+    world.admit()
     worker = world.worker(queues=("scans",), kinds=KINDS)
     left = len(new.parts)
     while left:  # a server of the test's may be admitting them as well: what it holds is claimed the next time

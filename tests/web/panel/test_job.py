@@ -7,7 +7,6 @@ from html import unescape
 
 from testigo.access.roles import Role
 from testigo.authority.actions import JobId, new_id
-from testigo.authority.admit import admit
 from testigo.authority.deferred import settle_deferred
 from testigo.authority.report import LogLine, Progress, report
 from testigo.authority.reprocess import reprocess
@@ -124,7 +123,7 @@ def test_relations_are_drawn_and_told_in_a_table(site: Site) -> None:
     parents = site.world.submit(*[NewJob(kind="work", queue="q") for _ in range(2)])
     (middle,) = site.world.submit(NewJob(kind="work", queue="q", parents=tuple(parents)))
     children = site.world.submit(*[NewJob(kind="work", queue="q", parents=(middle,)) for _ in range(7)])
-    site.db.run(admit)
+    site.world.admit()
     shown = page(site, middle)
     for other in (*parents, *children):
         assert f'href="/horizon/jobs/{other}"' in shown.html
