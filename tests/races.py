@@ -86,6 +86,7 @@ def in_line(
 
     def hold(c: Connection) -> Any:
         answer = first(c)
+        c.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")  # the others may take their time
         for other in others:
             behind.append(threads.submit(_answer, other))
             seen_waiting(db, behind)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,6 +23,7 @@ from testigo.authority.settle import settle
 from testigo.authority.submissions import NewJob
 from testigo.authority.submit import submit_many
 from testigo.rules.outcomes import Fail, Succeed
+from testigo.settings import STORE
 from testigo.store.sql import Statement
 from tests.guarantees.conftest import Rounds
 from tests.guarantees.somebody import Somebody
@@ -168,8 +170,12 @@ def test_a_cancel_that_admits_holds_no_head_while_it_waits_for_a_job(world: Worl
     assert world.events(unadmitted) == ["job.requested", "job.cancelled"]
 
 
-def test_commands_that_wait_in_a_circle_are_counted_and_sent_again(world: World) -> None:
+def test_commands_that_wait_in_a_circle_are_counted_and_sent_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What these tests would see: one command is ended by the server, and takes effect all the same (spec P-01)."""
+    patient = replace(STORE, lock_timeout_seconds=DEADLINE_SECONDS, idle_in_transaction_seconds=DEADLINE_SECONDS)
+    monkeypatch.setattr("testigo.store.command.STORE", patient)
     one, other = world.submit(NewJob("work", queue="q"), NewJob("work", queue="q"))
     meeting, is_over = threading.Barrier(2), threading.Event()
 

@@ -12,6 +12,7 @@ from testigo.errors import StateConflict
 from testigo.store.command import single_statement
 from testigo.store.database import Database
 from testigo.store.sql import Statement
+from tests.worker.kit import await_that
 
 _PID = Statement("SELECT pg_backend_pid()")
 
@@ -63,6 +64,22 @@ def test_a_spare_connection_waits_for_no_answer(one: Database) -> None:
     pid = one.run(short)
     assert one.hang_up(after_seconds=1e-9) == 0
     assert one.run(short) == pid
+
+
+def test_one_that_answers_while_all_are_let_go_is_not_kept(database_url: str, one: Database) -> None:
+    """By whoever closes the installation meanwhile: its connection ends with its command."""
+
+    @single_statement
+    def closing(c: Connection) -> int:
+        pid = short(c)
+        one.close()
+        return pid
+
+    pid = one.run(closing)
+    with psycopg.connect(database_url, autocommit=True) as hand:
+        gone = "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = %s)"
+        await_that(lambda: (hand.execute(gone, [pid]).fetchone() or (False,))[0], "its end")
+    assert one.run(short) != pid
 
 
 def test_spare_connections_that_were_ended_are_replaced_at_once(database_url: str) -> None:

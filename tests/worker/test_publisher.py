@@ -119,8 +119,14 @@ def _held(it: Scene, url: str) -> Iterator[int]:
     with psycopg.connect(url) as holder:
         holder.execute("SELECT 1 FROM testigo.analysis WHERE id = %s FOR UPDATE", [it.new.id])
         it.gate.open()
-        await_that(lambda: it.world.query(_WAITING), "a wait for the lock")
-        yield it.world.query(_WAITING)[0].pid
+        seen: list[int] = []
+
+        def is_seen() -> bool:
+            seen.extend(row.pid for row in it.world.query(_WAITING))
+            return bool(seen)
+
+        await_that(is_seen, "a wait for the lock")
+        yield seen[0]
 
 
 def _is_recorded(world: World, pid: int) -> bool:

@@ -78,7 +78,11 @@ class Backends:
             with self._lock:
                 self._open[connection] = Backend(pid, started)
             if self._told is not None:
-                self._told()
+                try:
+                    self._told()
+                except BaseException:  # it is closed, and nobody says so
+                    self._closed(connection, None)
+                    raise
 
     def _taken(self, connection: Any, _record: object, _fairy: object) -> None:
         with self._lock:

@@ -170,7 +170,7 @@ class Database(_Installation):
         """Run it once, on the connection of an earlier command if one is spare."""
         self._open()
         spares = self._spares
-        c = spares.take()
+        c, taken_in = spares.take()
         try:
             answer = _send(c, command, *args, **kwargs)
         except BaseException as error:
@@ -179,7 +179,7 @@ class Database(_Installation):
                 spares.let_go()
             raise
         if is_single_statement(command):
-            spares.put(c)
+            spares.put(c, taken_in)
         else:
             c.close()
         return answer

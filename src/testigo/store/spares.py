@@ -24,34 +24,41 @@ class Spares:
         self._lock = threading.Lock()
         self._spare: list[Connection] = []
         self._waiting = 0
+        self._round = 0
+        """How often all were let go: one that was in use meanwhile is let go when it is put back."""
         event.listen(engine, "engine_disposed", lambda _: self.let_go())
 
-    def take(self) -> Connection:
-        """The connection that was used last, or else one of the pool's."""
+    def take(self) -> tuple[Connection, int]:
+        """The connection that was used last, or else one of the pool's; and the round in which it was taken."""
         with self._lock:
+            now = self._round
             if self._spare:
                 c = self._spare.pop()
                 self._backends.taken(c)
-                return c
+                return c, now
             self._waiting += 1
         try:
-            return self._engine.connect()
+            return self._engine.connect(), now
         finally:
             with self._lock:
                 self._waiting -= 1
 
-    def put(self, c: Connection) -> None:
+    def put(self, c: Connection, taken_in: int) -> None:
         """Keep it for the next command, unless a transaction is open or somebody waits for one of the pool's."""
         with self._lock:
-            if not (self._waiting or c.closed or c.invalidated or c.in_transaction()):
+            is_old = taken_in != self._round
+            if not (is_old or self._waiting or c.closed or c.invalidated or c.in_transaction()):
                 self._backends.given_back(c)
                 self._spare.append(c)
                 return
+        if is_old and not c.closed:
+            c.invalidate()
         c.close()
 
     def let_go(self) -> None:
-        """End those that wait here."""
+        """End those that wait here, and those in use once they are put back."""
         with self._lock:
+            self._round += 1
             spare, self._spare = self._spare, []
         for c in spare:
             c.invalidate()

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
 
 from testigo.authority.actions import JobId, SessionId
 from testigo.authority.admit import admit
@@ -24,7 +25,7 @@ from testigo.authority.expire import Beats, declare_dead, expire, read_beats
 from testigo.authority.probe import probe
 from testigo.authority.processes import holding, terminate_backends
 from testigo.authority.promote import promote
-from testigo.authority.prune import prune_jobs, prune_receipts, prune_sessions, prune_tombstones
+from testigo.authority.prune import Pruned, prune_jobs, prune_receipts, prune_sessions, prune_tombstones
 from testigo.authority.retire import retire_lapsed
 from testigo.authority.time_out import read_runs, time_out
 from testigo.errors import Error, KeyBusy
@@ -233,13 +234,21 @@ class Sweeper:
         if holds:
             self._passes = PASSES
         for session_id in holds | self._over:
-            ended = self._db.run(terminate_backends, session_id)
-            if ended:
-                _log.info("the session %s is over: %d connections that it had were ended", session_id, ended)
+            self._end_connections(session_id)
             self._over.discard(session_id)
         took = time.monotonic() - began_at
         self._sweep_at = time.monotonic() + max(SESSIONS.term_seconds, took / BACKSTOP_SHARE)
         return True
+
+    def _end_connections(self, session_id: SessionId) -> None:
+        """End those of a session that is over; another role's may not be ours to end."""
+        try:
+            ended = self._db.run(terminate_backends, session_id)
+        except DBAPIError as error:
+            _log.warning("the connections of the session %s were not ended: %s", session_id, reason_of(error))
+            return
+        if ended:
+            _log.info("the session %s is over: %d connections that it had were ended", session_id, ended)
 
     def _expire(self) -> bool:
         taken = self._db.run(expire)
@@ -334,14 +343,18 @@ class Sweeper:
             prune_events: kept.events_days,
             prune_tombstones: kept.tombstones_days,
         }
-        more = [
-            self._db.run(prune, older_than_days=days).more
-            for prune, days in prunes.items()
-            if not self._closing.is_set()
-        ]
+        more = [self._pruned(prune, days) for prune, days in prunes.items() if not self._closing.is_set()]
         if any(more):
             return (time.monotonic() - began_at) * (1 / PRUNE_SHARE - 1)
         return WORKER.prune_seconds * random.uniform(0.8, 1.2)
+
+    def _pruned(self, prune: Callable[..., Pruned], days: int) -> bool:
+        """Remove one batch; whether there is more. If somebody holds what it needs, the other kinds have their turn."""
+        try:
+            return self._db.run(prune, older_than_days=days).more
+        except KeyBusy as error:
+            _log.info("%s was blocked: %s", prune.__name__, error.message)
+            return False
 
     def _wake(self, queues: tuple[str, ...]) -> None:
         if queues:
