@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -53,12 +52,6 @@ def pytest_configure(config: pytest.Config) -> None:
         stack = ExitStack()
         config.stash[RUN] = stack.enter_context(run_directory())
         config.add_cleanup(stack.close)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """Two worker processes for each core: half of the time a test waits, for a process, a server or a term."""
-    return 2 * (os.cpu_count() or 1)
 
 
 def pytest_collection_finish() -> None:

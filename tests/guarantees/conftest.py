@@ -38,9 +38,12 @@ def chance(request: pytest.FixtureRequest) -> random.Random:
 
 
 @pytest.fixture(scope="session")
-def stage(server_url: str, template_name: str) -> Iterator[Stage]:
-    """An installation that is put back, and breaks when it is told to; one for each worker process."""
-    with staged(server_url, template_name) as stage:
+def stage(quiet_server_url: str) -> Iterator[Stage]:
+    """An installation that is put back, and breaks when it is told to; one for each worker process.
+
+    Some of what is done there waits until every transaction of its server is over: none is another test's.
+    """
+    with staged(quiet_server_url, "template") as stage:
         yield stage
 
 
